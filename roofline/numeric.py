@@ -1,0 +1,62 @@
+"""`maximum`, `minimum`, `ceil`, `where` for Python numbers and NumPy arrays alike.
+
+Every formula in the package is written once with these and broadcasts. NumPy is never imported
+here: an array can only arrive from a caller who has imported it already, so one answer needs no
+NumPy at all (the page is interactive before NumPy is loaded).
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+
+
+def is_array(x) -> bool:
+    """True for anything NumPy should handle."""
+    return hasattr(x, "__array_ufunc__") and getattr(x, "ndim", 0) > 0
+
+
+def _numpy():
+    return sys.modules["numpy"]
+
+
+def maximum(a, b):
+    """The larger of two, elementwise if either is an array.
+
+    >>> maximum(2, 3.0)
+    3.0
+    """
+    if is_array(a) or is_array(b):
+        return _numpy().maximum(a, b)
+    return a if a >= b else b
+
+
+def minimum(a, b):
+    """The smaller of two, elementwise if either is an array.
+
+    >>> minimum(2, 3.0)
+    2
+    """
+    if is_array(a) or is_array(b):
+        return _numpy().minimum(a, b)
+    return a if a <= b else b
+
+
+def ceil(x):
+    """Round up, elementwise if an array.
+
+    >>> ceil(2.1)
+    3
+    """
+    return _numpy().ceil(x) if is_array(x) else math.ceil(x)
+
+
+def where(condition, a, b):
+    """`a` where the condition holds, else `b`. Both are evaluated.
+
+    >>> where(True, 1, 2)
+    1
+    """
+    if is_array(condition) or is_array(a) or is_array(b):
+        return _numpy().where(condition, a, b)
+    return a if condition else b
