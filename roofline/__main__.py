@@ -1,0 +1,7 @@
+"""`python -m roofline`."""
+
+import sys
+
+from .cli import main
+
+sys.exit(main())

@@ -1,0 +1,252 @@
+"""The command line: `roofline ...` or `python -m roofline ...`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from . import catalogue, formats, hardware, roof
+from .errors import InputError
+from .model import kv_bytes_per_token, parameters, state_bytes_per_sequence
+from .report import evaluate
+from .scenario import Scenario
+from .units import format_number, format_quantity, parse_quantity
+
+MAX_FILE = 16 * 2**20  # bytes of any file read
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse whose errors are one sentence on stderr and exit code 2."""
+
+    def error(self, message):
+        raise InputError(self.prog, "", f"{message}; `{self.prog} --help` lists the options")
+
+
+def _scenario_options(parser, required: bool = True):
+    """The options that make a Scenario; every command that asks a question takes them."""
+    add = parser.add_argument
+    add("--model", required=required, help="catalogue id, hub id or path to a config.json")
+    add("--hardware", required=required, help="chip id, or 'custom' with --peak and --bandwidth")
+    for name, text in (("devices", "chips in all"), ("tp", "tensor parallel"), ("pp", "pipeline stages"), ("ep", "expert parallel"), ("dp", "replicas"),
+                       ("batch", "requests in flight in one replica"), ("prompt", "prompt tokens (8k is 8,000)"), ("output", "output tokens"),
+                       ("cached", "prompt tokens already in the cache"), ("weights", "weight format"), ("activations", "arithmetic of the quantised matrices"),
+                       ("kv", "KV cache format"), ("routing", "expert routing: 0 uniform, 1 all tokens alike"), ("engine", "engine whose measurements give the expected time, or none"),
+                       ("efficiency-compute", "fraction of peak FLOP/s reached"), ("efficiency-bandwidth", "fraction of bandwidth reached"),
+                       ("peak", "FLOP/s of a custom chip"), ("peak-format", "format of --peak"), ("bandwidth", "memory bandwidth"), ("memory", "memory of one chip"),
+                       ("link", "chip-to-chip bandwidth, one direction"), ("network", "bandwidth beyond the fast links"), ("utilisation", "share of memory in use"),
+                       ("usd-per-hour", "price of one chip"), ("read-as", "read an unknown model_type as this family")):
+        add("--" + name, help=text)
+    add("--efficiency", help="compute,bandwidth fractions in one, such as 0.7,0.8")
+    add("--unfused", action="store_true", help="attention that writes its scores to memory")
+
+
+def scenario_of(args) -> Scenario:
+    """The Scenario that parsed options ask for."""
+    names = ("hardware", "devices", "tp", "pp", "ep", "dp", "batch", "prompt", "output", "cached", "weights", "activations", "kv", "routing", "engine",
+             "efficiency_compute", "efficiency_bandwidth", "peak", "peak_format", "bandwidth", "memory", "link", "network", "utilisation", "usd_per_hour", "read_as")
+    values = {n: getattr(args, n) for n in names if getattr(args, n, None) is not None}
+    if getattr(args, "unfused", False):
+        values["fused"] = False
+    if getattr(args, "efficiency", None):
+        parts = args.efficiency.split(",")
+        values["efficiency_compute"], values["efficiency_bandwidth"] = parts[0], parts[-1]
+    if args.model is not None:
+        if catalogue.is_path(args.model):
+            values["config"] = read_text(args.model, catalogue.MAX_CONFIG)
+            values["model"] = Path(args.model).stem[:120]
+        else:
+            values["model"] = args.model
+    return Scenario(**values)
+
+
+def read_text(path: str, limit: int) -> str:
+    """The text of a file, refused if it is missing, too large or not UTF-8."""
+    return read_bytes(path, limit).decode("utf-8-sig", errors="replace")
+
+
+def read_bytes(path: str, limit: int = MAX_FILE) -> bytes:
+    """The bytes of a file, refused if it is missing, a folder or too large."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(limit + 1)
+    except OSError as error:
+        raise InputError("file", path, f"cannot be read: {error.strerror or error}") from None
+    if len(data) > limit:
+        raise InputError("file", path, f"is larger than {limit / 1e6:.0f} MB")
+    return data
+
+
+def emit(value) -> None:
+    """One strict JSON object on stdout."""
+    print(json.dumps(value, allow_nan=False, ensure_ascii=False, indent=1))
+
+
+def _model(args):
+    if args.model is None:
+        entries = catalogue.entries()
+        if args.json:
+            return emit({"models": [{"id": e.id, "name": e.name, "hub": e.hub, "source": e.source, "provenance": e.provenance} for e in entries]})
+        for e in entries:
+            print(f"{e.id:34} {e.hub}")
+        return None
+    if catalogue.is_path(args.model):
+        from .families import from_hf_config
+        arch = from_hf_config(catalogue.read_config_text(read_text(args.model, catalogue.MAX_CONFIG)), id=Path(args.model).stem[:120], read_as=args.read_as)
+    else:
+        arch = catalogue.load(args.model)
+    weights = formats.parse(args.weights) if args.weights else arch.quantization or formats.parse("bf16")
+    kv = formats.parse(args.kv, "kv") if args.kv else formats.parse("bf16")
+    element = lambda a: formats.kv_bytes_per_element(kv, a.kv_elements // max(1, 2 * a.kv_heads) or a.qk_dim)
+    kv_token = kv_bytes_per_token(arch) if not args.kv else sum((a.kv_elements / a.compress + a.index_elements) * a.count * element(a) for a in arch.attentions)
+    stored = formats.weight_bytes(arch, weights)
+    answer = {
+        "id": arch.id, "name": arch.name, "architecture": arch.family, "parameters": parameters(arch),
+        "kv_bytes_per_token": kv_token, "state_bytes_per_sequence": state_bytes_per_sequence(arch), "weights_bytes": sum(stored),
+        "weights": getattr(weights, "name", str(weights)), "kv": kv.name, "bits_per_weight": 8 * sum(stored) / parameters(arch)["total"],
+        "layers": arch.layer_count, "hidden": arch.hidden, "vocab": arch.vocab, "tied": arch.tied, "max_context": arch.max_context,
+        "tensors": [{"name": t.name, "group": t.group, "shape": [t.rows, t.cols], "copies": t.copies, "layers": t.count, "parameters": t.parameters, "bytes": b}
+                    for t, b in zip(arch.tensors, stored, strict=True)],
+        "assumed": [{"field": f, "value": v, "source": w} for f, v, w in arch.assumed], "notes": list(arch.notes), "source": arch.source,
+    }
+    if args.json:
+        return emit(answer)
+    print(f"{arch.name or arch.id} ({arch.family}): {format_quantity(answer['parameters']['total'], '')} parameters, {format_quantity(answer['parameters']['active'], '')} active")
+    for key, value in answer["parameters"].items():
+        if value:
+            print(f"  {key:16} {value:>20,}")
+    print(f"  KV cache {format_number(kv_token)} bytes a token in {kv.name}; state {answer['state_bytes_per_sequence']:,} bytes a sequence")
+    print(f"  weights  {format_quantity(sum(stored), 'B')} in {answer['weights']} ({answer['bits_per_weight']:.3f} bits a weight)")
+    for a in answer["assumed"]:
+        print(f"  assumed  {a['field']} = {a['value']} ({a['source']})")
+    for note in answer["notes"]:
+        print(f"  note     {note}")
+    return None
+
+
+def _chip_dict(c) -> dict:
+    return {name: (dict(getattr(c, name)) if name == "peaks" else list(getattr(c, name)) if name == "unverified" else getattr(c, name)) for name in c.__slots__}
+
+
+def _hardware(args):
+    if args.id:
+        c = hardware.load(args.id)
+        if args.json:
+            return emit(_chip_dict(c))
+        print(f"{c.name} ({c.vendor}, {c.year}), grade {c.grade}: {c.source}")
+        for name, value in c.peaks:
+            print(f"  {name:6} {format_quantity(value, 'FLOP/s'):>16}   ridge {format_number(value / c.bandwidth_bytes_per_s)} FLOP/byte")
+        print(f"  memory {format_quantity(c.memory_bytes, 'B')} at {format_quantity(c.bandwidth_bytes_per_s, 'B/s')}; link {c.link or 'none'} {format_quantity(c.link_bytes_per_s, 'B/s')} one way, {c.domain or 1} chips")
+        if c.note:
+            print(f"  {c.note}")
+        return None
+    chips = [hardware.load(i) for i in hardware.ids()]
+    if args.json:
+        return emit({"hardware": [_chip_dict(c) for c in chips]})
+    for c in chips:
+        print(f"{c.id:20} {c.name:28} {format_quantity(c.memory_bytes, 'B'):>10} {format_quantity(c.bandwidth_bytes_per_s, 'B/s'):>12} {format_quantity(max(v for _, v in c.peaks), 'FLOP/s'):>14}  grade {c.grade}")
+    return None
+
+
+def _estimate(args):
+    report = evaluate(scenario_of(args))
+    if args.json:
+        return emit(report.to_dict())
+    print(text_report(report))
+    return None
+
+
+def text_report(report) -> str:
+    """The answer as plain text, for a terminal."""
+    m, h, lines = report.model, report.hardware, []
+    lines.append(f"{m['name']} in {report.formats['weights']} on {h['devices']} x {h['name']}, batch {report.scenario.get('batch', 1)}")
+    for name in ("prefill", "decode"):
+        p = getattr(report, name)
+        head = f"{name:8} {format_quantity(p.flops, 'FLOP')}, {format_quantity(p.bytes['total'], 'B')}, {format_number(p.intensity_flops_per_byte)} FLOP/byte"
+        if p.limit_s is None:
+            lines.append(f"{head}: no time (see the warnings)")
+            continue
+        expected = f", about {format_quantity(p.expected_s, 's')} expected" if p.expected_s else ""
+        lines.append(f"{head}: {p.bound}-bound, at least {format_quantity(p.limit_s, 's')}{expected}")
+    s = report.serving
+    if s["tpot_s"]:
+        lines.append(f"at most  {format_number(s['tokens_per_s_per_user'])} tokens/s per user, {format_number(s['tokens_per_s'])} in all; TTFT at least {format_quantity(s['ttft_s'], 's')}")
+    mem = report.memory
+    fit = {True: "fits", False: "does not fit", None: "unknown fit"}[mem["fits"]]
+    lines.append(f"memory   {format_quantity(mem['total_bytes'], 'B')} of {format_quantity(mem['available_bytes'], 'B')}: {fit} (weights {format_quantity(mem['weights_bytes'], 'B')}, KV {format_quantity(mem['kv_bytes'], 'B')})")
+    lines += [f"note     {w['text']}" for w in report.warnings]
+    return "\n".join(lines)
+
+
+def _roof(args):
+    answer = roof.bare(peak=parse_quantity(args.peak, "FLOP/s", field="peak", low=1, high=1e25), bandwidth=parse_quantity(args.bandwidth, "bytes/s", field="bandwidth", low=1, high=1e25),
+                       intensity=parse_quantity(args.intensity, "FLOP/byte", field="intensity", low=1e-9, high=1e12))
+    if args.json:
+        return emit(answer)
+    print(f"ridge {format_number(answer['ridge_flops_per_byte'])} FLOP/byte; at {format_number(answer['intensity_flops_per_byte'])} FLOP/byte {answer['bound']}-bound: "
+          f"{format_quantity(answer['attainable_flops_per_s'], 'FLOP/s')}, {answer['compute_utilisation']:.1%} of peak, {answer['bandwidth_utilisation']:.1%} of bandwidth")
+    return None
+
+
+def _measured(args):
+    from . import measured
+    reading = measured.read(read_bytes(args.file), args.file)
+    answer = reading.to_dict()
+    if args.model and args.hardware:
+        from .measured import place
+        answer = place.placed(reading, scenario_of(args))
+    if args.json:
+        return emit(answer)
+    print(f"{answer['tool']}: {len(answer['rows'])} rows")
+    for row in answer["rows"]:
+        print(f"  {row['metric']:22} {row['value']:>14,.6g} {row['unit']}")
+    for warning in answer["warnings"]:
+        print(f"  note: {warning}")
+    return None
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of every command."""
+    parser = _Parser(prog="roofline", description="How fast can this language model run on this chip, what holds it back, and what should I change?")
+    commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
+
+    def command(name, run, text):
+        p = commands.add_parser(name, help=text, description=text)
+        p.add_argument("--json", action="store_true", help="one JSON object on stdout")
+        p.set_defaults(run=run)
+        return p
+
+    p = command("model", _model, "parameters, KV cache and weight bytes of a model (no model: the catalogue)")
+    p.add_argument("model", nargs="?", help="catalogue id, hub id or path to a config.json")
+    p.add_argument("--weights", help="weight format")
+    p.add_argument("--kv", help="KV cache format")
+    p.add_argument("--read-as", help="read an unknown model_type as this family")
+    p = command("hardware", _hardware, "a chip's figures with their sources (no id: the catalogue)")
+    p.add_argument("id", nargs="?")
+    p = command("estimate", _estimate, "one scenario: time, bound, memory")
+    _scenario_options(p)
+    p = command("roof", _roof, "the bare roofline: peak, bandwidth and intensity typed by hand")
+    for name in ("peak", "bandwidth", "intensity"):
+        p.add_argument("--" + name, required=True)
+    p = command("measured", _measured, "read the output of a benchmark or profiler")
+    p.add_argument("file")
+    _scenario_options(p, required=False)
+    return parser
+
+
+def main(argv=None) -> int:
+    """Run one command; 0 if it went well, 2 if the user can fix what did not."""
+    try:
+        args = build_parser().parse_args(argv)
+        args.run(args)
+        return 0
+    except InputError as error:
+        print(f"roofline: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,131 @@
+"""What a deployment keeps in memory, what fits, and the largest batch and context that do."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from . import formats
+from .model import Architecture, state_bytes_per_sequence
+from .numeric import minimum
+from .parallel import Layout
+
+# Tokens that an engine runs through the model at once in prefill; longer prompts go in chunks (vLLM's max_num_batched_tokens is 8,192 for serving).
+PREFILL_CHUNK = 8192
+
+
+@lru_cache(maxsize=512)
+def weight_split(arch: Architecture, weights) -> tuple:
+    """(bytes of routed experts, bytes of everything else) [bytes]."""
+    experts = rest = 0
+    for t, stored in zip(arch.tensors, formats.weight_bytes(arch, weights), strict=True):
+        if t.group == "experts":
+            experts += stored
+        else:
+            rest += stored
+    return experts, rest
+
+
+def weights_per_device(arch: Architecture, weights, layout: Layout):
+    """Weights on the fullest chip [bytes]: everything / (tp x pp), experts / (max(tp, ep) x pp)."""
+    experts, rest = weight_split(arch, weights)
+    return (rest / layout.tp + experts / max(layout.tp, layout.ep)) / layout.pp
+
+
+def kv_bytes(arch: Architecture, kv, tokens, tp: int = 1):
+    """Cache and recurrent state of one sequence of `tokens` tokens, summed over the chips of a tensor-parallel group [bytes].
+
+    A windowed layer holds at most its window. With tp above a layer's KV heads the heads are stored tp / heads times
+    (for MLA's latent, tp times); tp = 1 gives the bytes stored once.
+
+    >>> from roofline import catalogue
+    >>> kv_bytes(catalogue.load("llama-3.1-70b"), formats.parse("bf16"), 131072) / 1e9
+    42.94967296
+    """
+    total = float(state_bytes_per_sequence(arch))
+    for a in arch.attentions:
+        element = formats.kv_bytes_per_element(kv, a.kv_elements // max(1, 2 * a.kv_heads) or a.qk_dim)
+        copies = max(1, tp / a.kv_heads)
+        held = minimum(tokens, a.window) if a.window else tokens
+        total = total + (held * a.kv_elements / a.compress + tokens * a.index_elements) * element * a.count * copies
+    return total
+
+
+@lru_cache(maxsize=256)
+def _widest(arch: Architecture) -> int:
+    """Elements that one token has live at once in the widest block: its input, its output and the block's inner width."""
+    inner = max((t.rows * t.active for t in arch.tensors if t.kind == "linear" and t.group in ("mlp", "experts", "shared_experts")), default=0)
+    qkv = max((a.heads * (a.qk_dim + a.v_dim) + a.kv_elements for a in arch.attentions), default=0)
+    return 2 * arch.hidden + max(2 * inner, qkv)
+
+
+def activation_bytes(arch: Architecture, batch, prompt, tp: int = 1):
+    """Working memory of the largest pass, summed over a tensor-parallel group [bytes]: an estimate.
+
+    min(batch x prompt, 8,192) tokens x (2 hidden on every chip + the widest block's inner values) x 2 bytes, and FP32 logits of
+    the sampled tokens. Engines reuse buffers, so one block is live at a time.
+    """
+    tokens = minimum(batch * prompt, PREFILL_CHUNK)
+    inner = _widest(arch) - 2 * arch.hidden
+    return tokens * (2 * arch.hidden * tp + inner) * 2.0 + minimum(batch, PREFILL_CHUNK) * arch.vocab * 4.0
+
+
+def footprint(arch: Architecture, weights, kv, *, batch: int, prompt: int, output: int, layout: Layout, memory_bytes: float | None,
+              utilisation: float = 1.0) -> dict:
+    """The `memory` part of a Report, for one replica: parts, total, whether it fits, and the largest that would.
+
+    batch sequences of prompt + output tokens; memory_bytes: of one chip, or None (unknown: then nothing is said about fit).
+    overhead_bytes is 0: this is the least that must be there; an engine reserves more.
+    """
+    group = layout.tp * layout.pp
+    stored = weights_per_device(arch, weights, layout) * group
+    each = kv_bytes(arch, kv, prompt + output, layout.tp)
+    # The fullest stage holds the fullest share of layers; stages are taken as equal.
+    cache = each * batch
+    working = activation_bytes(arch, batch / layout.pp, prompt, layout.tp) * layout.pp
+    total = stored + cache + working
+    result = {
+        "weights_bytes": sum(formats.weight_bytes(arch, weights)), "weights_bytes_per_device": stored / group,
+        "kv_bytes": kv_bytes(arch, kv, prompt + output) * batch, "kv_bytes_stored": cache, "kv_bytes_per_sequence": kv_bytes(arch, kv, prompt + output),
+        "activation_bytes": working, "overhead_bytes": 0.0, "total_bytes": total,
+        "available_bytes": None, "fits": None, "max_batch": None, "max_context": None, "min_devices": None,
+    }
+    if memory_bytes is None:
+        return result
+    available = memory_bytes * group * utilisation
+    room = available - stored - working
+    lone = available - stored - activation_bytes(arch, 1, prompt, layout.tp)
+    result.update(
+        available_bytes=available, fits=total <= available,
+        max_batch=max(0, int(room // each)) if each > 0 else None,
+        max_context=_longest(arch, kv, layout.tp, (room if total <= available else lone) / (batch if total <= available else 1)),
+        min_devices=_fewest(sum(formats.weight_bytes(arch, weights)) + result["kv_bytes"] + activation_bytes(arch, batch, prompt), memory_bytes * utilisation),
+    )
+    return result
+
+
+def _fewest(total: float, each: float) -> int:
+    """Chips whose memory together holds `total` [chips], leaving aside which layouts are legal."""
+    return max(1, int(-(-total // each)))
+
+
+def _longest(arch: Architecture, kv, tp: int, room: float):
+    """The largest context [tokens] whose cache of one sequence takes at most `room` bytes; None if nothing in it grows."""
+    if room <= 0:
+        return 0
+    if kv_bytes(arch, kv, 0, tp) > room:
+        return 0
+    # The cache grows piecewise linearly with the context: each window is a knee.
+    knees = sorted({a.window for a in arch.attentions if a.window})
+    at = 0
+    for knee in (*knees, None):
+        here = kv_bytes(arch, kv, at, tp)
+        slope = kv_bytes(arch, kv, at + 1, tp) - here
+        reach = at + (room - here) / slope if slope > 0 else float("inf")
+        if knee is None or reach <= knee:
+            longest = reach
+            break
+        at = knee
+    if longest == float("inf"):
+        return None
+    longest = int(longest)
+    return min(longest, arch.max_context) if arch.max_context else longest

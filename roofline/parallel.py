@@ -1,0 +1,111 @@
+"""How one model is spread over chips, and what its collectives cost.
+
+Tensor parallel (tp) splits every matrix; pipeline (pp) splits the layers; expert parallel (ep) splits the experts over the
+chips of one or several replicas; data parallel (dp) makes replicas. devices = tp x pp x dp.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .errors import InputError
+from .model import Architecture
+from .operators import Operator, Pass, block_count, routed_layers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """tp, pp, ep, dp [chips]. ep counts chips that share one set of experts: it divides tp, or spans ep / tp replicas."""
+
+    tp: int = 1
+    pp: int = 1
+    ep: int = 1
+    dp: int = 1
+
+    def __post_init__(self):
+        for name in ("tp", "pp", "ep", "dp"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 65536:
+                raise InputError(name, value, "must be a whole number from 1 to 65,536")
+
+    @property
+    def devices(self) -> int:
+        return self.tp * self.pp * self.dp
+
+    @property
+    def pool(self) -> int:
+        """Replicas whose tokens share one set of experts."""
+        return max(1, self.ep // self.tp)
+
+
+def check(layout: Layout, arch: Architecture) -> None:
+    """Raise InputError if this model cannot be spread like this, naming the nearest setting that can.
+
+    Rules: tp divides the query heads, and divides or is a multiple of the KV heads; pp is at most the layers; ep divides the
+    experts, and ep and tp divide one another; replicas come in whole expert groups.
+    """
+    tp = layout.tp
+    if tp > 1:
+        legal = [n for n in range(1, arch.heads + 1) if _splits(n, arch)] or [1]
+        if not _splits(tp, arch):
+            below = max((n for n in legal if n < tp), default=None)
+            above = min((n for n in legal if n > tp), default=None)
+            options = " or ".join(str(n) for n in (below, above) if n)
+            core = next((a for a in arch.attentions if a.heads % tp), None)
+            why = f"does not divide the {core.heads} attention heads" if core else "neither divides nor is a multiple of the KV heads"
+            raise InputError("tp", tp, f"{why} of {arch.id}; use {options}")
+    if layout.pp > arch.layer_count:
+        raise InputError("pp", layout.pp, f"is more stages than the {arch.layer_count} layers of {arch.id}; use at most {arch.layer_count}")
+    if layout.ep > 1:
+        experts = max((t.copies for t in arch.tensors if t.group == "experts"), default=0)
+        if not experts:
+            raise InputError("ep", layout.ep, f"needs a mixture of experts, and {arch.id} has none; use 1")
+        if experts % layout.ep:
+            below = max(n for n in range(1, layout.ep) if experts % n == 0)
+            raise InputError("ep", layout.ep, f"does not divide the {experts} experts of {arch.id}; use {below}")
+        if layout.ep % tp and tp % layout.ep:
+            raise InputError("ep", layout.ep, f"must divide tp {tp} or be a multiple of it; use {tp}")
+        if layout.dp % layout.pool:
+            raise InputError("ep", layout.ep, f"spans {layout.pool} replicas, but there are {layout.dp}; use dp {layout.pool} or ep {tp}")
+
+
+def _splits(tp: int, arch: Architecture) -> bool:
+    cores = [a for a in arch.attentions if a.kind != "cross"]
+    return all(a.heads % tp == 0 and (a.kv_heads % tp == 0 or tp % a.kv_heads == 0) for a in cores)
+
+
+def ring_bytes(size, n):
+    """Bytes each chip sends in a ring all-reduce of `size` bytes over n chips: 2 (n-1)/n x size [bytes].
+
+    An all-gather or reduce-scatter is half of it. Source: Patarasuk & Yuan 2009, bandwidth-optimal all-reduce.
+
+    >>> ring_bytes(1e9, 8)
+    1750000000.0
+    """
+    return 2.0 * (n - 1) / n * size
+
+
+def collectives(arch: Architecture, p: Pass, layout: Layout, activation_bytes: float = 2.0) -> tuple:
+    """The operators that only move data between chips, per replica; `link_bytes` is what one chip sends.
+
+    Tensor parallel: one all-reduce of tokens x hidden per residual block (two a layer), and an all-gather of the logits.
+    Expert parallel: tokens x k x hidden out and back, (ep-1)/ep of it to other chips. Pipeline: tokens x hidden per hop.
+    """
+    ops = []
+    tp, hidden = layout.tp, arch.hidden
+    if tp > 1:
+        blocks = block_count(arch)
+        ops.append(Operator(name="all-reduce", group="collective", count=blocks, roof="link", link_bytes=ring_bytes(p.tokens * hidden * 2.0, tp) * blocks, messages=blocks))
+        ops.append(Operator(name="all-gather logits", group="collective", count=1, roof="link",
+                            link_bytes=ring_bytes(p.sequences * p.sampled * arch.vocab * 2.0, tp) / 2, messages=1))
+    if layout.ep > 1:
+        layers, k = routed_layers(arch)
+        # Within one tp group every rank holds all tokens, so only experts beyond it need a dispatch of this rank's share of them.
+        if layout.pool > 1:
+            sent = p.tokens / tp * k * hidden * (layout.ep - 1) / layout.ep
+            ops.append(Operator(name="all-to-all dispatch", group="collective", count=layers, roof="link", link_bytes=sent * activation_bytes * layers, messages=layers))
+            ops.append(Operator(name="all-to-all combine", group="collective", count=layers, roof="link", link_bytes=sent * 2.0 * layers, messages=layers))
+    if layout.pp > 1:
+        hops = layout.pp - 1
+        ops.append(Operator(name="pipeline hop", group="collective", count=hops, roof="link", link_bytes=p.tokens * hidden * 2.0 / tp * hops, messages=hops))
+    return tuple(ops)

@@ -1,0 +1,149 @@
+"""The roofline equation, and the least time a pass can take under all its roofs at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .errors import InputError
+from .hardware import Accelerator
+from .numeric import maximum, minimum
+from .parallel import Layout
+
+
+def attainable(peak, bandwidth, intensity):
+    """P = min(peak, bandwidth x intensity) [FLOP/s].
+
+    peak [FLOP/s], bandwidth [bytes/s], intensity [FLOP/byte]. Source: Williams, Waterman, Patterson, CACM 52(4), 2009.
+
+    >>> attainable(989.4e12, 3.35e12, 1.0)
+    3350000000000.0
+    """
+    return minimum(peak, bandwidth * intensity)
+
+
+def ridge(peak, bandwidth):
+    """The intensity at which memory and compute take equally long: peak / bandwidth [FLOP/byte].
+
+    >>> round(ridge(989.4e12, 3.35e12), 1)
+    295.3
+    """
+    return peak / bandwidth
+
+
+def bare(*, peak: float, bandwidth: float, intensity: float) -> dict:
+    """The bare question: three numbers in, ridge, attainable, bound and utilisation out (SI units).
+
+    >>> bare(peak=989e12, bandwidth=3.35e12, intensity=1.0)["bound"]
+    'memory'
+    """
+    for field, value in (("peak", peak), ("bandwidth", bandwidth), ("intensity", intensity)):
+        if not (isinstance(value, (int, float)) and 0 < value < 1e30):
+            raise InputError(field, value, "must be a number above 0")
+    reach = attainable(peak, bandwidth, intensity)
+    return {
+        "peak_flops_per_s": peak, "bandwidth_bytes_per_s": bandwidth, "intensity_flops_per_byte": intensity,
+        "ridge_flops_per_byte": ridge(peak, bandwidth), "attainable_flops_per_s": reach,
+        "bound": "compute" if intensity >= ridge(peak, bandwidth) else "memory",
+        "compute_utilisation": reach / peak, "bandwidth_utilisation": reach / intensity / bandwidth,
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roofs:
+    """The roofs of one chip that a scenario meets.
+
+    peaks: {compute format asked: FLOP/s it gets}, "vector" included; bandwidth, link [bytes/s]. link is infinite for one chip.
+    """
+
+    peaks: dict
+    bandwidth: float
+    link: float
+
+
+def roofs_of(chip: Accelerator, layout: Layout, compute: tuple, network_bytes_per_s: float | None = None) -> Roofs:
+    """The roofs that `compute` formats meet on a chip; beyond the chips its fast links join, the network's bandwidth holds.
+
+    Raises InputError when chips must talk and neither the chip nor the caller says how fast.
+    """
+    peaks = {name: chip.roof_of(name)[1] for name in {*compute, "bf16"}}
+    # Element-by-element work runs on the vector units at the FP32 rate; a chip whose vector rate is unpublished is not limited by it.
+    peaks["vector"] = chip.peak("fp32") or max(v for _, v in chip.peaks)
+    link = float("inf")
+    together = layout.tp * layout.pp * (layout.pool if layout.ep > 1 else 1)
+    if together > 1:
+        link = chip.link_bytes_per_s if chip.link_bytes_per_s else chip.host_bytes_per_s
+        if chip.pair_bytes_per_s and layout.tp * layout.pool == 2:
+            link = chip.pair_bytes_per_s
+        if chip.domain and together > chip.domain:
+            link = network_bytes_per_s or link if chip.domain > 1 else network_bytes_per_s or chip.host_bytes_per_s or link
+        if link is None:
+            raise InputError("link", "unknown", f"{chip.name} publishes no chip-to-chip bandwidth; give one with --link, or use one chip")
+    return Roofs(peaks=peaks, bandwidth=chip.bandwidth_bytes_per_s, link=link)
+
+
+def limit_parts(ops, roofs: Roofs, layout: Layout):
+    """(compute, memory, network) seconds that one pass takes at least [s], on each chip of a tensor-parallel group.
+
+    compute = sum of FLOPs / (tp x peak of its format); memory = (weights / tp + KV / min(tp, KV heads)) / bandwidth;
+    network = bytes sent / link. Activations may live on chip and element-by-element work may be fused away, so neither counts.
+    The pass cannot be shorter than the largest of the three.
+    """
+    compute = memory = network = 0.0
+    tp = layout.tp
+    for op in ops:
+        c, m, n = op_parts(op, roofs, tp)
+        compute, memory, network = compute + c, memory + m, network + n
+    return compute, memory, network
+
+
+def op_parts(op, roofs: Roofs, tp):
+    """(compute, memory, network) seconds of one operator at its limit [s]; see `limit_parts`."""
+    if op.group == "collective":
+        return 0.0, 0.0, op.link_bytes / roofs.link
+    share = 1 if op.replicated else tp
+    memory = (op.weight_bytes / share + (op.kv_read_bytes + op.kv_write_bytes) / minimum(tp, op.kv_shards)) / roofs.bandwidth
+    compute = 0.0 if op.roof == "vector" else op.flops / tp / roofs.peaks[op.roof]
+    return compute, memory, 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Efficiency:
+    """What real kernels reach of each roof, and what they cost besides; see calibration.py.
+
+    compute, bandwidth, link: fractions of peak; launch_s per operator instance, message_s per collective, step_s per pass [s];
+    low, high: multipliers of the expected time that bracket the 10th to 90th percentile of measurements.
+    """
+
+    compute: float
+    bandwidth: float
+    link: float = 1.0
+    launch_s: float = 0.0
+    message_s: float = 0.0
+    step_s: float = 0.0
+    low: float = 1.0
+    high: float = 1.0
+    basis: str = "given by the user"
+    points: int = 0
+
+    def __post_init__(self):
+        for name in ("compute", "bandwidth", "link"):
+            if not 0 < getattr(self, name) <= 1:
+                raise InputError(f"efficiency {name}", getattr(self, name), "must be above 0 and at most 1")
+
+
+def expected_time(ops, roofs: Roofs, layout: Layout, e: Efficiency):
+    """Sum over operators of max(FLOPs / reached peak, bytes / reached bandwidth) + overheads [s]; activations count here."""
+    total = e.step_s
+    for op in ops:
+        total = total + op_expected(op, roofs, layout.tp, e)
+    return total
+
+
+def op_expected(op, roofs: Roofs, tp, e: Efficiency):
+    """Expected seconds of one operator [s]."""
+    if op.group == "collective":
+        return op.link_bytes / (roofs.link * e.link) + op.messages * e.message_s
+    share = 1 if op.replicated else tp
+    moved = (op.weight_bytes + op.activation_bytes) / share + (op.kv_read_bytes + op.kv_write_bytes) / minimum(tp, op.kv_shards)
+    busy = op.flops / share / (roofs.peaks[op.roof] * (1.0 if op.roof == "vector" else e.compute))
+    return maximum(busy, moved / (roofs.bandwidth * e.bandwidth)) + op.count * e.launch_s
