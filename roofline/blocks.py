@@ -38,6 +38,7 @@ class Format:
     block: tuple | None = None
     preset: str = ""
     imatrix: bool = False
+    rules: str = ""
     typical_bits: float = 0.0
     source: str = ""
     notes: str = ""

@@ -43,7 +43,7 @@ def parse(name: str, field: str = "weights") -> Format:
     key = name_key(name)
     if key.startswith("gguf-"):
         return presets.parse(key[5:], field, name)
-    if key in names():
+    if key in names() and not catalogue()[names()[key]].preset:
         return catalogue()[names()[key]]
     for family, (base, pattern) in _GROUPED.items():
         match = pattern.fullmatch(key)
