@@ -1,0 +1,60 @@
+"""Model families: a config.json becomes an `Architecture`.
+
+A family is a short function that lists the parts its layers have (`parts.py`); `from_hf_config`
+finds the one for the config's model_type and refuses what it does not know.
+"""
+
+from __future__ import annotations
+
+from ..errors import InputError, nearest
+from ..model import Architecture
+from . import dense, moe  # noqa: F401 (they register their families)
+from .parts import Build
+from .reader import Reader
+from .registry import FAMILIES
+
+LARGEST_TOTAL = 1e15  # parameters
+
+
+def published(config: dict, m: Build):
+    """The checkpoint's own quantisation, or None."""
+    given = config.get("quantization_config")
+    if given is None:
+        return None
+    if not isinstance(given, dict):
+        raise InputError("quantization_config", given, "must be an object")
+    from ..quantization import read_quantization
+    return read_quantization(given)
+
+
+def known_types() -> tuple:
+    """Every model_type that can be read, sorted."""
+    return tuple(sorted(FAMILIES))
+
+
+def from_hf_config(config: dict, *, id: str = "custom", read_as: str | None = None, name: str = "", source: str = "") -> Architecture:
+    """Read a config.json (as a dict) into an Architecture.
+
+    config: the parsed file; id: the name the model gets; read_as: a family to read an unknown
+    model_type as (the user's own choice, noted in the result). Raises InputError for a family that is
+    not known, a size that is missing or out of range, and a combination that cannot be built.
+
+    >>> from_hf_config({"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+    ...                 "intermediate_size": 128, "vocab_size": 100}).layer_count
+    2
+    """
+    if not isinstance(config, dict):
+        raise InputError("config", type(config).__name__, "must be a JSON object")
+    model_type = config.get("model_type")
+    kind = read_as or model_type
+    if not isinstance(kind, str) or kind not in FAMILIES:
+        raise InputError("model_type", kind, f"is not a known family{nearest(str(kind), FAMILIES)}; to read it as a family that is known, say so with --read-as FAMILY")
+    m = Build(Reader(config, kind))
+    if read_as and read_as != model_type:
+        m.notes.append(f"model_type {model_type!r} was read as {read_as!r} because you asked for it; its own parts may differ.")
+    FAMILIES[kind](m)
+    arch = m.done(id=id, family=kind, name=name, source=source, quantization=published(config, m))
+    total = sum(t.parameters for t in arch.tensors)
+    if total > LARGEST_TOTAL:
+        raise InputError("config", f"{total:.3g} parameters", f"must come to at most {LARGEST_TOTAL:.0e} parameters")
+    return arch

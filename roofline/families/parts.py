@@ -1,0 +1,246 @@
+"""The parts a decoder layer can have. A family is a list of them.
+
+`Build` collects tensors, attention cores and recurrent cores for a model. Each method adds one part to a
+set of layers (all of them unless said otherwise); names are those of the published checkpoint.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from ..errors import InputError
+from ..model import Architecture, Attention, Recurrent, Tensor
+from .reader import Reader
+
+ATTN, MLP, EXPERTS, SHARED, ROUTER, RECURRENT = "attention_projection", "mlp", "experts", "shared_experts", "router", "recurrent"
+BF16, FP32 = 2, 4  # bytes of a state element
+
+
+class Build:
+    """A model under construction. c: its config; hidden, n (layers), heads: the core sizes."""
+
+    def __init__(self, c: Reader):
+        self.c = c
+        self.tensors: list = []
+        self.attentions: list = []
+        self.recurrents: list = []
+        self.notes: list = []
+        self.tied = False
+        self._kv_tied_layers = ()
+
+    # Core sizes, read when first asked for, so that a family without attention needs no heads.
+    @cached_property
+    def hidden(self) -> int:
+        return self.c.need("hidden_size")
+
+    @cached_property
+    def n(self) -> int:
+        return self.c.need("num_hidden_layers")
+
+    @cached_property
+    def all(self) -> tuple:
+        return tuple(range(self.n))
+
+    @cached_property
+    def heads(self) -> int:
+        return self.c.need("num_attention_heads")
+
+    @cached_property
+    def vocab(self) -> int:
+        return self.c.need("vocab_size")
+
+    @cached_property
+    def ff(self) -> int:
+        return self.c.need("intermediate_size")
+
+    @cached_property
+    def kv_heads(self) -> int:
+        kv = self.c.opt("num_key_value_heads") or self.heads
+        if self.heads % kv:
+            raise InputError(self.c.field("num_attention_heads"), self.heads, f"must be a multiple of num_key_value_heads ({kv})")
+        return kv
+
+    @cached_property
+    def head_dim(self) -> int:
+        return self.c.opt("head_dim") or self.split(self.hidden, self.heads)
+
+    def split(self, size: int, heads: int) -> int:
+        """size / heads, or a refusal."""
+        if size % heads:
+            raise InputError(self.c.field("hidden_size"), size, f"must be a multiple of num_attention_heads ({heads})")
+        return size // heads
+
+    def where(self, test) -> tuple:
+        """The layers whose index passes a test."""
+        return tuple(i for i in self.all if test(i))
+
+    # Tensors.
+    def linear(self, name, group, rows, cols, *, layers=None, bias=False, **more):
+        """A matrix multiplied with every token, and its bias."""
+        if rows and cols and layers != () or layers is None:
+            self.tensors.append(Tensor(name=name, group=group, rows=rows, cols=cols, layers=self.all if layers is None else layers, **more))
+            if bias:
+                self.vector(name + ".bias", group, rows, layers=layers, **more)
+
+    def vector(self, name, group, rows, *, layers=None, **more):
+        """A bias, a scale, anything added or scaled with (rows elements)."""
+        if layers != () and rows:
+            more.setdefault("kind", "vector")
+            self.tensors.append(Tensor(name=name, group=group, rows=rows, layers=self.all if layers is None else layers, **more))
+
+    def norm(self, *names, size=None, bias=False, layers=None):
+        """Normalisation weights (of the hidden size unless said otherwise), with a bias for LayerNorm."""
+        for name in names:
+            self.vector(name, "norm", size or self.hidden, layers=layers)
+            if bias:
+                self.vector(name + ".bias", "norm", size or self.hidden, layers=layers)
+
+    def once(self, name, group, rows, cols=1, kind="linear"):
+        """A tensor the model holds once, outside its layers."""
+        self.tensors.append(Tensor(name=name, group=group, rows=rows, cols=cols, kind=kind if cols > 1 or kind != "linear" else "vector"))
+
+    def embed(self, *, name="model.embed_tokens", head="lm_head", norm="model.norm", norm_bias=False, head_bias=False, vocab=None, tied=None):
+        """Input embedding, final norm and LM head (absent when tied)."""
+        vocab, h = vocab or self.vocab, self.hidden
+        self.tied = self.c.flag("tie_word_embeddings", False) if tied is None else tied
+        self.once(name, "embedding", vocab, h, "table")
+        if norm:
+            self.once(norm, "norm", h)
+            if norm_bias:
+                self.once(norm + ".bias", "norm", h)
+        if not self.tied:
+            self.once(head, "lm_head", vocab, h)
+        if head_bias:
+            self.once(head + ".bias", "lm_head", vocab)
+
+    # Attention.
+    def core(self, *, layers=None, heads=None, kv=None, d=None, v=None, **more):
+        """The scores and values of one kind of attention, with its cache."""
+        layers = self.all if layers is None else tuple(layers)
+        if layers:
+            heads, kv, d = heads or self.heads, kv or self.kv_heads, d or self.head_dim
+            v = v or d
+            more.setdefault("kv_elements", kv * (d + v))
+            if more.get("window") and more.get("kind") is None:
+                more["kind"] = "sliding"
+            self.attentions.append(Attention(layers=layers, heads=heads, kv_heads=kv, qk_dim=d, v_dim=v, **more))
+
+    def gqa(self, *, layers=None, heads=None, kv=None, d=None, prefix="self_attn.", bias=False, out_bias=None, qk_norm=None, gate=False,
+            out="o_proj", fused=None, core=True, norms=("q_norm", "k_norm"), norm_bias=False, keys=True, group=ATTN, **more):
+        """Grouped-query attention: q, k, v and output projections, and the core.
+
+        fused: the name of one q-k-v matrix, where the checkpoint stores one. gate: q_proj makes an output gate too.
+        qk_norm: "head" (one weight per head dimension, shared), "flat" (one per feature), "heads" (one per head and dimension).
+        keys: False where the layer reads another layer's keys and values.
+        """
+        layers = self.all if layers is None else tuple(layers)
+        heads, kv, d, h = heads or self.heads, kv or self.kv_heads, d or self.head_dim, self.hidden
+        out_bias = bias if out_bias is None else out_bias
+        q = heads * d * (2 if gate else 1)
+        if fused:
+            self.linear(prefix + fused, group, q + 2 * kv * d, h, layers=layers, bias=bias)
+        else:
+            self.linear(prefix + "q_proj", group, q, h, layers=layers, bias=bias)
+            if keys:
+                self.linear(prefix + "k_proj", group, kv * d, h, layers=layers, bias=bias)
+                self.linear(prefix + "v_proj", group, kv * d, h, layers=layers, bias=bias)
+        self.linear(prefix + out, group, h, heads * d, layers=layers, bias=out_bias)
+        if qk_norm:
+            sizes = {"head": (d, d), "flat": (heads * d, kv * d), "heads": (heads * d, kv * d)}[qk_norm]
+            self.norm(prefix + norms[0], size=sizes[0], layers=layers, bias=norm_bias)
+            if keys:
+                self.norm(prefix + norms[1], size=sizes[1], layers=layers, bias=norm_bias)
+        if core:
+            self.core(layers=layers, heads=heads, kv=kv, d=d, **more)
+
+    def sliding(self, kinds: list, window: int | None) -> list:
+        """Split layers by kind into (layers, window) groups: "sliding_attention" gets the window, the rest none."""
+        slide = self.where(lambda i: kinds[i] == "sliding_attention")
+        full = self.where(lambda i: kinds[i] != "sliding_attention")
+        return [(layers, w) for layers, w in ((slide, window), (full, None)) if layers]
+
+    def mla(self, *, layers=None, heads=None, bias=False, prefix="self_attn.", out="o_proj", group=ATTN, core=True, q_lora=None, norm_bias=False, **more):
+        """Multi-head latent attention (DeepSeek): low-rank q (optional) and kv, one shared rope key; the cache is the latent."""
+        c, h, heads = self.c, self.hidden, heads or self.heads
+        rank, rope, nope, v = c.int("kv_lora_rank"), c.int("qk_rope_head_dim", 0), c.int("qk_nope_head_dim", 0), c.int("v_head_dim")
+        q_lora = c.opt("q_lora_rank") if q_lora is None else q_lora
+        if q_lora:
+            self.linear(prefix + "q_a_proj", group, q_lora, h, layers=layers, bias=bias)
+            self.norm(prefix + "q_a_layernorm", size=q_lora, layers=layers)
+            self.linear(prefix + "q_b_proj", group, heads * (nope + rope), q_lora, layers=layers)
+        else:
+            self.linear(prefix + "q_proj", group, heads * (nope + rope), h, layers=layers)
+        self.linear(prefix + "kv_a_proj_with_mqa", group, rank + rope, h, layers=layers, bias=bias)
+        self.norm(prefix + "kv_a_layernorm", size=rank, layers=layers)
+        self.linear(prefix + "kv_b_proj", group, heads * (nope + v), rank, layers=layers)
+        self.linear(prefix + out, group, h, heads * v, layers=layers, bias=bias)
+        if core:
+            more.setdefault("kind", "mla")
+            self.core(layers=layers, heads=heads, kv=1, d=nope + rope, v=v, kv_elements=rank + rope,
+                      decode_qk_dim=rank + rope, decode_v_dim=rank, **more)
+
+    # Feed-forward.
+    def gated_mlp(self, ff=None, *, layers=None, prefix="mlp.", bias=False, group=MLP, names=("gate_proj", "up_proj", "down_proj"), fused=None,
+                  hidden=None):
+        """Gate, up and down (SwiGLU, GeGLU); fused: the name of one gate-and-up matrix."""
+        ff, h = ff or self.ff, hidden or self.hidden
+        if fused:
+            self.linear(prefix + fused, group, 2 * ff, h, layers=layers, bias=bias)
+        else:
+            self.linear(prefix + names[0], group, ff, h, layers=layers, bias=bias)
+            self.linear(prefix + names[1], group, ff, h, layers=layers, bias=bias)
+        self.linear(prefix + names[2], group, h, ff, layers=layers, bias=bias)
+
+    def plain_mlp(self, ff=None, *, layers=None, prefix="mlp.", bias=True, group=MLP, names=("fc1", "fc2"), hidden=None):
+        """Up and down with an activation between."""
+        ff, h = ff or self.ff, hidden or self.hidden
+        self.linear(prefix + names[0], group, ff, h, layers=layers, bias=bias)
+        self.linear(prefix + names[1], group, h, ff, layers=layers, bias=bias)
+
+    def moe(self, experts: int, active: int, ff: int, *, layers=None, shared_ff=0, shared_gate=False, router="mlp.gate", prefix="mlp.experts.",
+            names=("gate_proj", "up_proj", "down_proj"), fused=None, gated=True, bias=False, router_bias=False, shared="mlp.shared_experts.",
+            hidden=None, router_experts=None, shared_gated=True, router_dtype="", shared_bias=False, shared_names=("gate_proj", "up_proj", "down_proj"),
+            shared_fused=None, shared_hidden=None):
+        """Routed experts (each token uses `active` of them), their router, and experts every token uses.
+
+        shared_ff: total width of the shared experts, 0 for none. gated: gate, up and down rather than up and down.
+        """
+        h = hidden or self.hidden
+        if active > experts:
+            raise InputError(self.c.field("num_experts_per_tok"), active, f"must be at most the number of experts ({experts})")
+        if layers == ():
+            return
+        if router:
+            self.linear(router, ROUTER, router_experts or experts, self.hidden, layers=layers, bias=router_bias, own_dtype=router_dtype)
+        many = {"layers": layers, "copies": experts, "active": active, "bias": bias}
+        if gated and fused:
+            self.linear(prefix + fused, EXPERTS, 2 * ff, h, **many)
+        else:
+            if gated:
+                self.linear(prefix + names[0], EXPERTS, ff, h, **many)
+            self.linear(prefix + names[1], EXPERTS, ff, h, **many)
+        self.linear(prefix + names[2], EXPERTS, h, ff, **many)
+        if shared_ff:
+            if shared_gated:
+                self.gated_mlp(shared_ff, layers=layers, prefix=shared, group=SHARED, bias=shared_bias, names=shared_names, fused=shared_fused, hidden=shared_hidden)
+            else:
+                self.plain_mlp(shared_ff, layers=layers, prefix=shared, group=SHARED, bias=shared_bias, names=shared_names[1:], hidden=shared_hidden)
+            if shared_gate:
+                self.linear("mlp.shared_expert_gate", SHARED, 1, self.hidden, layers=layers)
+
+    # Recurrent parts.
+    def recurrent(self, kind, state_bytes, flops_per_token, layers=None):
+        """A state of constant size. state_bytes: per sequence per layer [bytes]; flops_per_token: of the scan, per layer [FLOP]."""
+        layers = self.all if layers is None else tuple(layers)
+        if layers:
+            self.recurrents.append(Recurrent(layers=layers, kind=kind, state_bytes=int(state_bytes), flops_per_token=float(flops_per_token)))
+
+    def done(self, *, id: str, family: str, name: str = "", source: str = "", quantization=None) -> Architecture:
+        """The finished model."""
+        c = self.c
+        context = next((c.raw.get(k) for k in ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "max_sequence_length")
+                        if isinstance(c.raw.get(k), int) and not isinstance(c.raw.get(k), bool)), None)
+        return Architecture(
+            id=id, family=family, name=name, source=source, hidden=self.hidden, layer_count=self.n, vocab=self.vocab, tied=self.tied,
+            heads=max((a.heads for a in self.attentions), default=0), tensors=tuple(self.tensors), attentions=tuple(self.attentions),
+            recurrents=tuple(self.recurrents), max_context=context, quantization=quantization, assumed=tuple(c.assumed), notes=tuple(self.notes))
