@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
+from difflib import SequenceMatcher
+from os.path import commonprefix
 
 
 class InputError(ValueError):
@@ -24,10 +25,23 @@ class InputError(ValueError):
 
 
 def nearest(word: str, known) -> str:
-    """Return ", did you mean 'x'?" for the closest of `known`, or an empty string.
+    """Return "; did you mean 'x'?" for the closest of `known`, or an empty string.
 
-    >>> nearest("h100", ["h100-sxm", "a100-80gb-sxm"])
+    A name that starts alike counts as close however long it goes on, since ids add suffixes.
+
+    >>> nearest("h1000", ["h100-sxm", "a100-80gb-sxm", "b100"])
     "; did you mean 'h100-sxm'?"
+    >>> nearest("zzz", ["h100-sxm"])
+    ''
     """
-    match = get_close_matches(str(word).lower()[:80], list(known), n=1, cutoff=0.5)
-    return f"; did you mean {match[0]!r}?" if match else ""
+    word = str(word).lower()[:80]
+    if not word:
+        return ""
+
+    def closeness(name: str) -> float:
+        start = len(commonprefix((word, name)))
+        whole = SequenceMatcher(None, word, name).ratio()
+        return max(whole, SequenceMatcher(None, word, name[: len(word)]).ratio()) + start / len(word) / 2
+
+    best = max(known, key=closeness, default=None)
+    return f"; did you mean {best!r}?" if best is not None and closeness(best) >= 0.7 else ""

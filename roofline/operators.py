@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from . import formats
-from .model import Architecture, Attention
+from .model import Architecture, Attention, Recurrent
 from .numeric import minimum, where
 
 # Reads and writes of one element in the parts that are not matrix products [per element of the residual stream].
@@ -156,11 +156,11 @@ def routed_layers(arch: Architecture) -> tuple:
     return len(layers), max((t.active for t in tensors), default=0)
 
 
-def forward(arch: Architecture, p: Pass, *, weights, activation_bytes: float = 2.0, kv, compute: str, attention_compute: str = "bf16",
+def forward(arch: Architecture, p, *, weights, activation_bytes: float = 2.0, kv, compute: str, attention_compute: str = "bf16",
             skew: float = 0.0, fused: bool = True) -> tuple:
     """The operators of one pass.
 
-    arch; p: what is fed; weights: a Format (or published quantisation); activation_bytes [bytes/element] of a quantised
+    arch; p: a Pass, or a tuple of Passes that share one step (a chunk of prefill with the decodes of others); weights: a Format (or published quantisation); activation_bytes [bytes/element] of a quantised
     matrix product's input (its output is 16-bit); kv: the cache's Format; compute: the roof quantised products run at, others
     at 16 bits; skew: expert routing (see `distinct_experts`); fused: FlashAttention-like attention.
     Returns a tuple of Operator.
@@ -169,26 +169,27 @@ def forward(arch: Architecture, p: Pass, *, weights, activation_bytes: float = 2
     Kaplan et al. 2020 (arXiv:2001.08361), table 1.
     """
     linear, vector_bytes, norm_layers = _plan(arch, weights)
-    tokens, sampled = p.tokens, p.sequences * p.sampled
+    passes = p if isinstance(p, tuple) else (p,)
+    tokens = sum((q.tokens for q in passes[1:]), passes[0].tokens)
+    sampled = sum((q.sequences * q.sampled for q in passes[1:]), passes[0].sequences * passes[0].sampled)
+    pool = passes[0].pool
     ops = []
     for name, group, count, rows, cols, copies, active, active_elements, stored, quantised in linear:
         fed = sampled if group == "lm_head" else tokens
         share = 1.0
         if copies > 1:
-            share = distinct_experts(copies, active, fed * p.pool, skew) / (copies * p.pool)
+            share = distinct_experts(copies, active, fed * pool, skew) / (copies * pool)
         in_bytes = activation_bytes if quantised else 2.0
         ops.append(Operator(
             name=name, group=group, count=count, roof=compute if quantised else "bf16", flops=2.0 * fed * active_elements,
             weight_bytes=stored * share, activation_bytes=fed * count * active * (cols * in_bytes + rows * 2.0),
         ))
-    for a in arch.attentions:
-        ops.extend(_attention(a, p, kv, attention_compute, fused))
-    for r in arch.recurrents:
-        state = float(r.state_bytes * r.count) * p.sequences
-        fresh = where(p.steps == 0, where(p.start == 0, 0.0, 1.0), 1.0)
-        ops.append(Operator(name=f"{r.kind} scan", group="recurrent", count=r.count, roof="bf16", flops=float(r.flops_per_token) * r.count * tokens,
-                            kv_read_bytes=state * fresh, kv_write_bytes=state, kv_shards=float("inf")))
-    width = tokens * arch.hidden
+    for q in passes:
+        for a in arch.attentions:
+            ops.extend(_attention(a, q, kv, attention_compute, fused))
+        for r in arch.recurrents:
+            ops.append(_scan(r, q))
+    width = tokens * float(arch.hidden)
     small = sum(vector_bytes.values())
     ops.append(Operator(name="norms and biases", group="norm", count=max(1, norm_layers), roof="vector", flops=_NORM_FLOPS * width * norm_layers,
                         weight_bytes=float(small), activation_bytes=2.0 * _NORM_PASSES * width * norm_layers, replicated=True))
@@ -198,6 +199,14 @@ def forward(arch: Architecture, p: Pass, *, weights, activation_bytes: float = 2
     # The embedding is a gather: one row a token, never the table.
     ops.append(Operator(name="embedding gather", group="embedding", count=1, roof="vector", activation_bytes=4.0 * width, replicated=True))
     return tuple(ops)
+
+
+def _scan(r: Recurrent, p: Pass) -> Operator:
+    """A recurrent layer part: its state is read (unless the sequence starts here) and written once a pass, whatever the length."""
+    state = float(r.state_bytes * r.count) * p.sequences
+    fresh = 1.0 if p.steps else where(p.start == 0, 0.0, 1.0)
+    return Operator(name=f"{r.kind} scan", group="recurrent", count=r.count, roof="bf16", flops=float(r.flops_per_token) * r.count * p.tokens,
+                    kv_read_bytes=state * fresh, kv_write_bytes=state, kv_shards=float("inf"))
 
 
 def _attention(a: Attention, p: Pass, kv, roof: str, fused: bool):

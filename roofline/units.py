@@ -59,7 +59,7 @@ def parse_quantity(text, kind: str, *, field: str = "value", low: float = 0.0, h
         if factor is None:
             raise InputError(field, text, f"has a unit that is not {kind}; write it like {_example(kind)}")
         digits = re.sub(r"[_ ,]", "", match[1])
-        value = int(digits) if factor == 1 and re.fullmatch(r"[+-]?\d{1,30}", digits) else round_off(float(digits) * factor)
+        value = int(digits) if factor == 1 and re.fullmatch(r"[+-]?\d{1,30}", digits) else float(digits) if factor == 1 else round_off(float(digits) * factor)
     if isinstance(value, float) and not math.isfinite(value):
         raise InputError(field, text, "must be finite")
     if not low <= value <= high:
@@ -79,6 +79,8 @@ def round_off(x: float) -> float:
 def _factor(unit: str, kind: str):
     """The multiplier of a prefix plus unit for this kind, or None if it is another kind's unit."""
     low = unit.lower()
+    if not unit:
+        return 1
     for suffix in sorted(_SUFFIXES[kind], key=len, reverse=True):
         if not low.endswith(suffix):
             continue

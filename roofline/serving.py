@@ -1,0 +1,163 @@
+"""From one forward pass to a service: speculation, queueing, mixed steps, pools. Pure formulas; `report` puts them to use."""
+
+from __future__ import annotations
+
+import math
+
+from .numeric import maximum, where
+
+
+def accepted_tokens(acceptance, draft):
+    """Expected tokens per verify step, the model's own included: (1 - a^(g+1)) / (1 - a) [tokens].
+
+    acceptance: a, the chance that one drafted token is accepted, 0..1; draft: g, tokens drafted per step. A rejection ends the
+    chain, so the sum is geometric, never a x g + 1. Source: Leviathan et al. 2023 (arXiv:2211.17192), equation 1.
+
+    >>> round(accepted_tokens(0.8, 5), 2)
+    3.69
+    >>> accepted_tokens(1.0, 3)
+    4.0
+    """
+    same = acceptance == 1
+    a = where(same, 0.5, acceptance)
+    return where(same, draft + 1.0, (1.0 - a ** (draft + 1)) / (1.0 - a))
+
+
+def speculative_speedup(acceptance, draft, draft_cost, verify_cost=1.0):
+    """Speed of decoding with speculation over without: accepted tokens / (g x c + v).
+
+    draft_cost: c, one draft step over one plain step of the model; verify_cost: v, a verify step over a plain step.
+    Source: Leviathan et al. 2023 (arXiv:2211.17192), theorem 3.8.
+
+    >>> round(speculative_speedup(0.75, 7, 0.02), 2)
+    3.16
+    """
+    return accepted_tokens(acceptance, draft) / (draft * draft_cost + verify_cost)
+
+
+def md1_wait(rate, service_s):
+    """Mean wait of a queue with random arrivals and equal service times (M/D/1): R D^2 / (2 (1 - R D)) [s].
+
+    rate: R [requests/s]; service_s: D [s]. Infinite once R D reaches 1. Source: Pollaczek-Khinchine.
+
+    >>> round(md1_wait(5, 0.1), 3)
+    0.05
+    """
+    busy = rate * service_s
+    full = busy >= 1
+    return where(full, float("inf"), rate * service_s * service_s / (2.0 * (1.0 - where(full, 0.0, busy))))
+
+
+def pipelined_ttft(rate, service_s, stages: int = 2):
+    """Mean TTFT with the model cut into equal pipeline stages: D + R D^2 / (2 n (n - R D)) [s].
+
+    Each of n stages serves a request in D/n, so the queue is M/D/1 with D/n, while the request still takes D in all.
+    Source: DistServe (arXiv:2401.09670), section 3.1.
+
+    >>> round(pipelined_ttft(5, 0.1), 4)
+    0.1083
+    """
+    return service_s + md1_wait(rate, service_s / stages)
+
+
+def tensor_ttft(rate, service_s, speedup):
+    """Mean TTFT with the model spread over chips that answer `speedup` times sooner: D/K + M/D/1 wait of D/K [s].
+
+    Source: DistServe (arXiv:2401.09670), section 3.1.
+
+    >>> round(tensor_ttft(5, 0.1, 1.6), 4)
+    0.0767
+    """
+    return service_s / speedup + md1_wait(rate, service_s / speedup)
+
+
+def steady_context(prompt, output):
+    """Mean context of a request in a running service: requests are spread evenly over their generation: P + G/2 [tokens].
+
+    >>> steady_context(8192, 4096)
+    10240.0
+    """
+    return prompt + output / 2.0
+
+
+def little(rate, residence_s):
+    """Requests in flight: rate x time each stays (Little's law) [requests]."""
+    return rate * residence_s
+
+
+def pool_ratio(prefill_s, step_s, batch, output):
+    """Prefill instances that keep one decode instance fed.
+
+    A request holds a prefill instance prefill_s [s], and a slot of `batch` in a decode instance for output x step_s [s]:
+    ratio = prefill_s / (output x step_s / batch). Source: scaling book, inference chapter (disaggregated serving).
+
+    >>> round(pool_ratio(0.91, 0.019, 32, 512), 2)
+    2.99
+    """
+    return prefill_s / (output * step_s / batch)
+
+
+def steady_state(rate, prefill_s, step_of, max_batch, output):
+    """A service under random arrivals at `rate`: the batch it settles at, or None if it cannot keep up.
+
+    prefill_s: time one prompt takes from the engine [s]; step_of(batch): one decode step [s]; output [tokens].
+    Prefill takes the share u = rate x prefill_s of the engine's time, so a step takes step_of(B) / (1 - u); by Little's law
+    B = rate x (output - 1) x step. The smallest B that satisfies it is found by bisection: step_of grows slower than B until
+    the engine is saturated. Returns {"batch", "tpot_s", "utilisation", "prefill_share"}. An estimate: it leaves out how engines
+    order prefills and decodes, and how requests vary in length.
+    """
+    share = rate * prefill_s
+    if share >= 1:
+        return None
+    steps = max(output - 1, 0)
+    need = lambda b: rate * steps * step_of(b) / (1.0 - share)
+    if steps == 0:
+        return {"batch": 0.0, "tpot_s": None, "utilisation": share, "prefill_share": share}
+    if need(max_batch) > max_batch:
+        return None
+    low, high = 0.0, float(max_batch)
+    for _ in range(60):
+        middle = (low + high) / 2
+        if need(max(middle, 1e-9)) > middle:
+            low = middle
+        else:
+            high = middle
+    tpot = step_of(max(high, 1e-9)) / (1.0 - share)
+    return {"batch": high, "tpot_s": tpot, "utilisation": need(max_batch) / max_batch, "prefill_share": share}
+
+
+def wait_quantile(rate, service_s, quantile):
+    """Wait that a share `quantile` of requests stays under, taking the tail as exponential [s].
+
+    The wait is zero with chance 1 - rho, else taken as exponential with mean W / rho (W the M/D/1 mean): an estimate; the form
+    is exact for M/M/1.
+    """
+    busy = rate * service_s
+    if busy >= 1:
+        return float("inf")
+    if 1 - quantile >= busy or busy == 0:
+        return 0.0
+    return md1_wait(rate, service_s) / busy * math.log(busy / (1 - quantile))
+
+
+def link_time(size, bandwidth, latency_s=0.0, messages=1):
+    """Alpha-beta cost of a transfer: messages x latency + bytes / bandwidth [s].
+
+    >>> link_time(1e9, 50e9, 5e-6)
+    0.020005
+    """
+    return messages * latency_s + size / bandwidth
+
+
+def mixed_step(prefill_parts, decode_parts, shared_weights_s):
+    """Least time of a step that carries a chunk of prefill and a batch of decodes [s].
+
+    parts: (compute, memory, network) seconds of each alone; shared_weights_s: the weights that both would read and the mixed
+    step reads once [s]. max(sum of compute, sum of memory less the shared weights, sum of network). Source: Sarathi-Serve
+    (arXiv:2403.02310): decodes ride along in the slack of a compute-bound chunk.
+
+    >>> mixed_step((10e-3, 5e-3, 0), (1e-3, 6e-3, 0), 4.5e-3)
+    0.011
+    """
+    sums = [a + b for a, b in zip(prefill_parts, decode_parts, strict=True)]
+    return maximum(maximum(sums[0], sums[1] - shared_weights_s), sums[2])
