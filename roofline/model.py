@@ -68,6 +68,8 @@ class Attention:
     kv_lora_rank + qk_rope_head_dim, and kv_lora_rank); 0 means the same.
     kv_elements: elements cached per token per layer (2 x kv_heads x head_dim; the latent for MLA);
     0 in a layer that reads another layer's cache (`reads_elements` then says what it reads).
+    reference_elements: what the reference implementation caches where that is more than an engine needs (Falcon repeats its
+    key and value heads first); only `kv_bytes_per_token` counts it. 0: the same.
     window: a token sees at most this many keys and the layer caches at most this many; None: all.
     chunked: the window is a block (Llama 4), a token sees only the keys of its own block.
     topk: a token attends to at most this many of the cached tokens (DeepSeek sparse attention).
@@ -84,6 +86,7 @@ class Attention:
     v_dim: int
     kv_elements: int
     reads_elements: int = 0
+    reference_elements: int = 0
     decode_qk_dim: int = 0
     decode_v_dim: int = 0
     window: int | None = None
@@ -178,9 +181,10 @@ def parameters(arch: Architecture) -> dict:
 def kv_bytes_per_token(arch: Architecture, bytes_per_element: float = 2.0) -> float:
     """KV cache of one token, summed over every layer that holds it [bytes].
 
-    sum over layers of kv_elements x bytes_per_element (a windowed layer included).
+    sum over layers of kv_elements x bytes_per_element (a windowed layer included); what the reference implementation caches,
+    see `Attention.reference_elements`.
     """
-    return sum((a.kv_elements / a.compress + a.index_elements) * a.count for a in arch.attentions) * bytes_per_element
+    return sum(((a.reference_elements or a.kv_elements) / a.compress + a.index_elements) * a.count for a in arch.attentions) * bytes_per_element
 
 
 def state_bytes_per_sequence(arch: Architecture) -> int:
