@@ -19,7 +19,7 @@ from .model import Architecture, Tensor
 
 # Families with a free group size: base format and what the name may look like.
 _GROUPED = {
-    "int": ("int4", re.compile(r"(?:compressed-tensors-pack-quantized-)?int([2-8])(?:-(?:g|gs|group)-?(\d+|none))?((?:-(?:sym|symmetric|asym|zp))?)")),
+    "int": ("int4", re.compile(r"(?:compressed-tensors-pack-quantized-)?(?:int|uint|w)([2-8])(?:a16)?(?:-?(?:g|gs|group)-?(\d+|none))?((?:-(?:sym|symmetric|asym|zp|zero-points?))?)")),
     "gptq": ("gptq", re.compile(r"gptq-(?:int)?([2348])(?:-?bit)?(?:-(?:g|gs|group)-?(\d+|none)|-(no)-group)?()")),
     "awq": ("awq", re.compile(r"awq-(?:int)?(4)(?:-?bit)?(?:-(?:g|gs|group)-?(\d+|none))?()")),
     "mlx": ("mlx-4bit", re.compile(r"mlx-(?:affine-)?([234568])-?bit(?:-(?:g|gs|group)-?(\d+))?()")),
@@ -41,6 +41,15 @@ def parse(name: str, field: str = "weights") -> Format:
     if not isinstance(name, str) or len(name) > 120:
         raise InputError(field, name, "must be the name of a number format, such as bf16, fp8, int4-g128 or Q4_K_M")
     key = name_key(name)
+    found = _find(key, field, name)
+    if found.covers == "kv" and field != "kv":
+        raise InputError(field, name, "is a format of the KV cache only; for weights take fp8")
+    if field == "kv" and found.preset and found.block is None:
+        raise InputError(field, name, "is a mix for weights; a cache has one type, such as bf16, fp8, q8_0 or q4_0")
+    return found
+
+
+def _find(key: str, field: str, name: str) -> Format:
     if key.startswith("gguf-"):
         return presets.parse(key[5:], field, name)
     if key in names() and not catalogue()[names()[key]].preset:
@@ -58,7 +67,7 @@ def _grouped(family: str, base: Format, match: re.Match, key: str) -> Format:
     if group and not 8 <= group <= 65536:
         raise InputError("group size", group, "must be from 8 to 65536")
     zero = base.zero_bits
-    if family in ("gptq", "awq") or "asym" in key or "-zp" in key:
+    if family in ("gptq", "awq") or re.search("asym|-zp|-zero", key):
         zero = bits
     return replace(base, name=key, bits=bits, scale=(1, group), zero_bits=zero, compute="int8" if bits > 4 else "int4")
 
@@ -69,19 +78,32 @@ def knownnames() -> tuple:
 
 
 _LINEAR = ("attention_projection", "mlp", "experts", "shared_experts", "recurrent", "other")
+# MLX: families whose router is not a Linear there and stays 16-bit; other routers (and shared-expert gates) take 8 bits.
+_MLX_PLAIN_ROUTER = ("deepseek", "kimi", "glm", "nemotron", "dots", "bailing", "ernie", "hunyuan", "lfm2")
 
 
-def takes(fmt: Format, tensor: Tensor, moe: bool) -> bool:
-    """True if `tensor` is stored in `fmt` when a model is asked for in `fmt`."""
+def stored_as(fmt: Format, tensor: Tensor, arch: Architecture) -> Format | None:
+    """The format one tensor is stored in when a model is asked for in `fmt`; None: kept at 16 bits.
+
+    Not for llama.cpp presets, which give the layers of one tensor different types (`presets.types`).
+    """
     if fmt.covers == "all":
-        return True
-    if tensor.kind == "vector" or tensor.group == "vision" or tensor.own_dtype or "conv" in tensor.name:
-        return False
+        return fmt
+    if tensor.kind == "vector" or tensor.group == "vision" or tensor.cols == 1 or "conv" in tensor.name:
+        return None
     if fmt.covers == "mlx":
-        return True
-    if tensor.kind == "table" or tensor.group not in _LINEAR:
-        return False
-    return fmt.covers != "experts" or not moe or tensor.group == "experts"
+        if tensor.cols % fmt.scale[1]:
+            return None
+        if tensor.group == "router" or tensor.name.endswith("shared_expert_gate"):
+            if arch.family.startswith(_MLX_PLAIN_ROUTER):
+                return None
+            # Scales and offsets have the type of the weight: 32 bits each where the router is kept in FP32.
+            wide = 32 if tensor.own_dtype == "fp32" or arch.family.startswith("minimax") else 16
+            return replace(catalogue()["mlx-8bit"], scale_bits=wide, zero_bits=wide)
+        return fmt
+    if tensor.kind == "table" or tensor.group not in _LINEAR or tensor.own_dtype or tensor.name.endswith("shared_expert_gate"):
+        return None
+    return fmt if fmt.covers != "experts" or not arch.is_moe or tensor.group == "experts" else None
 
 
 @lru_cache(maxsize=256)
@@ -89,29 +111,44 @@ def weight_bytes(arch: Architecture, fmt) -> tuple:
     """Bytes stored by each entry of `arch.tensors`, over all its layers and copies [bytes].
 
     Scales, zero points and the tensors that keep another type are included; `fmt` is a Format or a
-    `quantization.Published`. The sum is the size of the checkpoint's tensors.
+    `quantization.Published`. The sum is the size of the checkpoint's tensors; a llama.cpp preset's is that of the language
+    model's file (a vision tower is a file of its own and counts 0).
     """
     if not isinstance(fmt, Format):
         return fmt.weight_bytes(arch)
     if fmt.preset:
-            return presets.weight_bytes(arch, fmt)
-    moe = arch.is_moe
-    return tuple(_tensor_bytes(t, fmt if takes(fmt, t, moe) else None) for t in arch.tensors)
+        return presets.weight_bytes(arch, fmt)
+    extra = presets.router_bias_bytes if fmt.covers == "mlx" else lambda arch, t: 0
+    return tuple(_tensor_bytes(t, stored_as(fmt, t, arch)) + extra(arch, t) for t in arch.tensors)
 
 
 def _tensor_bytes(t: Tensor, fmt: Format | None) -> int:
-    if t.own_dtype:
+    if t.own_dtype and (fmt is None or fmt.covers == "all"):
         return t.parameters * DTYPE_BYTES[t.own_dtype]
     if fmt is None:
         return t.parameters * BF16_BYTES
     return matrix_bytes(fmt, t.rows, t.cols) * t.copies * t.count
 
 
+@lru_cache(maxsize=256)
+def tensor_formats(arch: Architecture, fmt) -> tuple:
+    """The Format most layers of each entry of `arch.tensors` are stored in (bf16 for what is kept), for a roof per operator."""
+    plain = catalogue()["bf16"]
+    if not isinstance(fmt, Format):
+        return tuple(max(fmt.formats(t).items(), key=lambda item: item[1])[0] or plain for t in arch.tensors)
+    if not fmt.preset:
+        return tuple(stored_as(fmt, t, arch) or plain for t in arch.tensors)
+    best = {}
+    for index, kind, rows, cols, count in presets.types(arch, fmt):
+        best[index] = max(best.get(index, (0, "")), (rows * cols * count, kind))
+    return tuple(catalogue()[best[i][1]] if i in best else plain for i in range(len(arch.tensors)))
+
+
 def kv_bytes_per_element(fmt: Format, head_dim: int) -> float:
     """Bytes of one cached element, scales included [bytes].
 
-    Args: head_dim: elements of one head, which is what shares a scale where scales are per token
-    and head. ggml types: block bytes / block elements.
+    bits / 8, plus scale and zero point over the elements that share them: a block of a ggml type, a group, or the `head_dim`
+    elements of one head and token where the scale is per row; a per-tensor scale is nothing per element.
 
     >>> kv_bytes_per_element(parse("q8_0"), 128), kv_bytes_per_element(parse("fp8"), 128)
     (1.0625, 1.0)
@@ -119,7 +156,7 @@ def kv_bytes_per_element(fmt: Format, head_dim: int) -> float:
     if fmt.block:
         return fmt.block[1] / fmt.block[0]
     extra = 0.0
-    if fmt.scale is not None and fmt.scale[0]:
+    if fmt.scale is not None and fmt.scale[0] == 1:
         across = min(fmt.scale[1] or head_dim, head_dim)
         extra = (fmt.scale_bits + fmt.zero_bits) / 8 / across
     return fmt.bits / 8 + extra

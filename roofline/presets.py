@@ -196,6 +196,32 @@ def _shape(arch: Architecture, gqa: float | None) -> _Shape:
                   not any(t.group == "lm_head" for t in arch.tensors))
 
 
+# Routers with a correction bias: a buffer (no parameter), yet FP32 in every file.
+_CORRECTED = ("deepseek_v3", "deepseek_v32", "deepseek_v4", "kimi_k2", "kimi_linear", "glm4_moe", "glm_moe_dsa", "minimax_m2", "minimax_m3", "nemotron_h",
+              "dots1", "ernie4_5_moe", "solar_open", "exaone_moe", "mimo", "step3")
+
+
+def router_bias_bytes(arch: Architecture, t: Tensor) -> int:
+    """What a router's correction bias adds to a GGUF or MLX file [bytes]: 4 per expert and layer."""
+    return 4 * t.rows * t.count if t.group == "router" and t.kind == "linear" and arch.family.startswith(_CORRECTED) else 0
+
+
+def _rope_factors(arch: Architecture) -> int:
+    """F32 rope factors that llama.cpp stores with the model [elements]: they are in the file, not in the checkpoint.
+
+    Llama 3.1 and later (one per pair of head dimensions) and Phi 3's long contexts (a long and a short set). The config's
+    rope_scaling says so; by shape it is a Llama or Phi-3 model of 128k context with that family's vocabulary.
+    """
+    if not arch.attentions or (arch.max_context or 0) < 100_000:
+        return 0
+    dim = arch.attentions[0].qk_dim
+    if arch.family == "llama" and 128_000 <= arch.vocab < 129_280:
+        return dim // 2
+    if arch.family == "phi3":
+        return dim * 3 // 4 if arch.vocab > 200_000 else dim
+    return 0
+
+
 def _holds(condition: str, i: int, n: int, shape: _Shape, imatrix: bool) -> bool:
     for term in condition.split("&"):
         wanted, term = not term.startswith("!"), term.lstrip("!")
@@ -283,16 +309,19 @@ def types(arch: Architecture, fmt: Format, gqa: float | None = None):
             if place in ("down", "up") and shape.experts > 1 and not row.get("small"):
                 i = layer
             n = len(order[place]) if place == "v" else shape.layers
-            kind = native if native and part.stacked else _type(row, part, i, n, shape, fmt)
+            kind = native if native and part.stacked and part.role in ("down", "up") else _type(row, part, i, n, shape, fmt)
             counts[_fallback(kind, part.cols)] += 1
         for kind, count in counts.items():
             yield part.index, kind, part.rows, part.cols, count
 
 
 def _sizes(arch: Architecture, fmt: Format, gqa: float | None = None) -> tuple:
-    sizes = [0] * len(arch.tensors)
+    sizes = [router_bias_bytes(arch, t) for t in arch.tensors]
     for index, kind, rows, cols, count in types(arch, fmt, gqa):
         sizes[index] += matrix_bytes(catalogue()[kind], rows, cols) * count
+    vector = next((i for i, t in enumerate(arch.tensors) if t.group == "norm" and not t.layers), None)
+    if vector is not None:
+        sizes[vector] += 4 * _rope_factors(arch)
     return tuple(sizes)
 
 
