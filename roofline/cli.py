@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 from . import catalogue, formats, hardware, roof
@@ -35,17 +36,23 @@ def _scenario_options(parser, required: bool = True):
                        ("kv", "KV cache format"), ("routing", "expert routing: 0 uniform, 1 all tokens alike"), ("engine", "engine whose measurements give the expected time, or none"),
                        ("efficiency-compute", "fraction of peak FLOP/s reached"), ("efficiency-bandwidth", "fraction of bandwidth reached"),
                        ("peak", "FLOP/s of a custom chip"), ("peak-format", "format of --peak"), ("bandwidth", "memory bandwidth"), ("memory", "memory of one chip"),
+                       ("overhead", "bytes a chip taken by the framework"), ("block", "tokens per KV block"), ("chunk", "chunked prefill: tokens per step"),
+                       ("rate", "requests/s arriving at the whole deployment"), ("draft", "speculation: tokens drafted per step"), ("acceptance", "chance that a drafted token is accepted"),
+                       ("draft-model", "catalogue id of the draft model (default: the model's MTP layer)"), ("prefill-hardware", "chip of a separate prefill pool"),
+                       ("prefill-devices", "chips of one prefill instance"), ("offload", "share of expert (dense: all) weights in host memory"), ("offload-kv", "share of the KV cache in host memory"),
+                       ("host", "host link bandwidth"), ("imbalance", "busiest expert rank over the mean"), ("purchase-usd", "price of buying one chip"), ("years", "years it is written off over"),
+                       ("opex", "yearly running cost as a share of the price"), ("usd-per-kwh", "power price"), ("pue", "site power over chip power"), ("api-usd-per-million", "API price of output tokens to beat"),
                        ("link", "chip-to-chip bandwidth, one direction"), ("network", "bandwidth beyond the fast links"), ("utilisation", "share of memory in use"),
                        ("usd-per-hour", "price of one chip"), ("read-as", "read an unknown model_type as this family")):
         add("--" + name, help=text)
     add("--efficiency", help="compute,bandwidth fractions in one, such as 0.7,0.8")
     add("--unfused", action="store_true", help="attention that writes its scores to memory")
+    add("--sequence-parallel", action="store_true", default=None, help="norms split over the tensor-parallel ranks")
 
 
 def scenario_of(args) -> Scenario:
     """The Scenario that parsed options ask for."""
-    names = ("hardware", "devices", "tp", "pp", "ep", "dp", "batch", "prompt", "output", "cached", "weights", "activations", "kv", "routing", "engine",
-             "efficiency_compute", "efficiency_bandwidth", "peak", "peak_format", "bandwidth", "memory", "link", "network", "utilisation", "usd_per_hour", "read_as")
+    names = [f.name for f in fields(Scenario) if f.name not in ("model", "config", "fused")]
     values = {n: getattr(args, n) for n in names if getattr(args, n, None) is not None}
     if getattr(args, "unfused", False):
         values["fused"] = False

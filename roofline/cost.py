@@ -1,13 +1,114 @@
-"""Money and energy per token."""
+"""Money and energy per token, from the same times as everything else."""
 
 from __future__ import annotations
 
+import tomllib
+from functools import lru_cache
+from importlib import resources
 
-def cost(r, prefill, decode) -> dict:
-    """USD per million tokens at the chip's hourly price; None where no price is known."""
-    return {"usd_per_million_input_tokens": None, "usd_per_million_output_tokens": None}
+HOURS_PER_YEAR = 8760.0
 
 
-def energy(r, prefill, decode) -> dict:
-    """Joules per token; None until sourced."""
-    return {"joules_per_output_token": None}
+def owned_usd_per_hour(purchase_usd: float, years: float, opex: float = 0.0, watts: float = 0.0, pue: float = 1.0, usd_per_kwh: float = 0.0) -> float:
+    """Hourly cost of a chip that is bought: purchase x (1 + opex) / (years x 8,760) + kW x PUE x $/kWh [USD/h].
+
+    >>> round(owned_usd_per_hour(50_000, 3, opex=0.2), 2)
+    2.28
+    """
+    return purchase_usd * (1.0 + opex) / (years * HOURS_PER_YEAR) + watts / 1000.0 * pue * usd_per_kwh
+
+
+def usd_per_million(usd_per_hour, tokens_per_s):
+    """USD for a million tokens at a steady rate: price / 3600 / rate x 1e6.
+
+    usd_per_hour: of all chips [USD/h]; tokens_per_s [tokens/s].
+
+    >>> round(usd_per_million(16.0, 24000 / 1.0) , 4)
+    0.1852
+    """
+    return usd_per_hour / 3600.0 / tokens_per_s * 1e6
+
+
+def break_even_tokens_per_s(usd_per_hour, api_usd_per_million):
+    """Output tokens/s at which owning costs what the API charges [tokens/s].
+
+    >>> break_even_tokens_per_s(36.0, 10.0)
+    1000.0
+    """
+    return usd_per_hour / 3600.0 / api_usd_per_million * 1e6
+
+
+def hourly_price(s, chip) -> tuple:
+    """(USD/h of one chip or None, where it comes from)."""
+    if s.usd_per_hour is not None:
+        return s.usd_per_hour + (chip.tdp_w or 0.0) / 1000.0 * s.pue * s.usd_per_kwh, "given"
+    if s.purchase_usd is not None:
+        return owned_usd_per_hour(s.purchase_usd, s.years, s.opex, chip.tdp_w or 0.0, s.pue, s.usd_per_kwh), "purchase, years and power given"
+    return chip.usd_per_hour, chip.price_source
+
+
+def cost(r, prefill_s, tpot_s, request_s, cached_s=None, prefill_usd_per_hour: float = 0.0, prefill_tokens_per_s=None) -> dict:
+    """The `cost` part of a Report for one set of times (limits or expectations); None where no price or no time is known.
+
+    Each phase pays for the time it holds one replica's chips: input = price x prefill time / new prompt tokens, output = price x TPOT /
+    batch. With a separate prefill pool the input is priced on that pool. The whole bill over output tokens is given too.
+    prefill_s [s]: of the batch; tpot_s [s]; request_s [s]: a request's whole stay; cached_s [s]: extra prefill time that cached tokens cause.
+    """
+    s, layout = r.scenario, r.layout
+    each, source = hourly_price(s, r.chip)
+    empty = {"usd_per_million_input_tokens": None, "usd_per_million_cached_input_tokens": None, "usd_per_million_output_tokens": None,
+             "usd_per_million_output_tokens_all_in": None, "usd_per_hour": None if each is None else each * layout.devices, "source": source,
+             "break_even_tokens_per_s": None, "usd_per_million_output_api": s.api_usd_per_million}
+    if each is None or tpot_s is None or prefill_s is None:
+        return empty
+    replica = each * layout.devices / layout.dp
+    fresh = s.batch * (s.prompt - s.cached)
+    output = usd_per_million(replica, s.batch / tpot_s)
+    if prefill_tokens_per_s:
+        price_in = usd_per_million(prefill_usd_per_hour, prefill_tokens_per_s)
+    else:
+        price_in = usd_per_million(replica, fresh / prefill_s)
+    return empty | {
+        "usd_per_million_input_tokens": price_in, "usd_per_million_output_tokens": output,
+        "usd_per_million_cached_input_tokens": usd_per_million(replica, s.batch * s.cached / cached_s) if s.cached and cached_s else 0.0 if s.cached else None,
+        "usd_per_million_output_tokens_all_in": output + price_in * (s.prompt - s.cached) / s.output,
+        "break_even_tokens_per_s": break_even_tokens_per_s(each * layout.devices, s.api_usd_per_million) if s.api_usd_per_million else None,
+    }
+
+
+@lru_cache(maxsize=1)
+def _energy_table() -> dict:
+    with resources.files("roofline").joinpath("data/energy.toml").open("rb") as file:
+        return tomllib.load(file)
+
+
+def dram_pj_per_byte(memory_type: str) -> tuple:
+    """(picojoules per byte of main-memory traffic, source) or (None, "") where nothing is published for that memory.
+
+    >>> round(dram_pj_per_byte("HBM3")[0], 1)
+    31.4
+    """
+    table = _energy_table()
+    for measured, kinds in table["stands_for"].items():
+        if memory_type in kinds:
+            entry = table["dram"][measured]
+            return entry["pj_per_bit"] * 8, entry["source"] + ("" if memory_type == measured else f" (measured on {measured})")
+    return None, ""
+
+
+def energy(r, decode, tpot_s, prefill_s) -> dict:
+    """The `energy` part of a Report: joules per token as TDP x time x PUE, beside the part that memory traffic takes.
+
+    TDP x time is a ceiling at these times: chips that wait draw less. Memory traffic: bytes of a step x pJ/byte / batch.
+    """
+    s, chip = r.scenario, r.chip
+    per_byte, source = dram_pj_per_byte(chip.memory_type)
+    chips = r.layout.devices / r.layout.dp
+    watts = None if chip.tdp_w is None else chip.tdp_w * chips * s.pue
+    return {
+        "joules_per_output_token": watts * tpot_s / s.batch if watts and tpot_s else None,
+        "joules_per_input_token": watts * prefill_s / (s.batch * (s.prompt - s.cached)) if watts and prefill_s else None,
+        "basis": "TDP x time x PUE: a ceiling, since chips that wait draw less", "watts": watts,
+        "dram_joules_per_output_token": decode.bytes["total"] * per_byte * 1e-12 / s.batch if per_byte and not s.draft else None, "dram_pj_per_byte": per_byte, "dram_source": source,
+        "flops_per_joule_peak": max(v for _, v in chip.peaks) / chip.tdp_w if chip.tdp_w else None,
+    }

@@ -25,10 +25,11 @@ def weight_split(arch: Architecture, weights) -> tuple:
     return experts, rest
 
 
-def weights_per_device(arch: Architecture, weights, layout: Layout):
-    """Weights on the fullest chip [bytes]: everything / (tp x pp), experts / (max(tp, ep) x pp)."""
+def weights_per_device(arch: Architecture, weights, layout: Layout, offload: float = 0.0):
+    """Weights on one chip [bytes]: everything / (tp x pp), experts / (max(tp, ep) x pp), less the share kept in host memory."""
     experts, rest = weight_split(arch, weights)
-    return (rest / layout.tp + experts / max(layout.tp, layout.ep)) / layout.pp
+    away_experts, away_rest = (offload, 0.0) if arch.is_moe else (0.0, offload)
+    return (rest * (1 - away_rest) / layout.tp + experts * (1 - away_experts) / max(layout.tp, layout.ep)) / layout.pp
 
 
 def kv_bytes(arch: Architecture, kv, tokens, tp: int = 1):
@@ -70,35 +71,39 @@ def activation_bytes(arch: Architecture, batch, prompt, tp: int = 1):
 
 
 def footprint(arch: Architecture, weights, kv, *, batch: int, prompt: int, output: int, layout: Layout, memory_bytes: float | None,
-              utilisation: float = 1.0) -> dict:
+              utilisation: float = 1.0, overhead: float = 0.0, block: int = 1, offload: float = 0.0, offload_kv: float = 0.0, extra: float = 0.0) -> dict:
     """The `memory` part of a Report, for one replica: parts, total, whether it fits, and the largest that would.
 
-    batch sequences of prompt + output tokens; memory_bytes: of one chip, or None (unknown: then nothing is said about fit).
-    overhead_bytes is 0: this is the least that must be there; an engine reserves more.
+    batch sequences of prompt + output tokens; memory_bytes: of one chip, or None (unknown: then nothing is said about fit);
+    overhead: bytes a chip besides (0: the least that must be there; an engine reserves more); block: tokens per KV block, each
+    sequence rounding up to whole blocks; offload, offload_kv: shares in host memory; extra: bytes of a draft model.
     """
     group = layout.tp * layout.pp
-    stored = weights_per_device(arch, weights, layout) * group
-    each = kv_bytes(arch, kv, prompt + output, layout.tp)
+    stored = weights_per_device(arch, weights, layout, offload) * group + extra
+    blocks = -(-(prompt + output) // block) * block
+    each = kv_bytes(arch, kv, blocks, layout.tp) * (1 - offload_kv)
     # The fullest stage holds the fullest share of layers; stages are taken as equal.
     cache = each * batch
     working = activation_bytes(arch, batch / layout.pp, prompt, layout.tp) * layout.pp
-    total = stored + cache + working
+    other = overhead * group
+    total = stored + cache + working + other
     result = {
         "weights_bytes": sum(formats.weight_bytes(arch, weights)), "weights_bytes_per_device": stored / group,
         "kv_bytes": kv_bytes(arch, kv, prompt + output) * batch, "kv_bytes_stored": cache, "kv_bytes_per_sequence": kv_bytes(arch, kv, prompt + output),
-        "activation_bytes": working, "overhead_bytes": 0.0, "total_bytes": total,
+        "fragmentation_bytes": (each - kv_bytes(arch, kv, prompt + output, layout.tp) * (1 - offload_kv)) * batch,
+        "activation_bytes": working, "overhead_bytes": other, "total_bytes": total,
         "available_bytes": None, "fits": None, "max_batch": None, "max_context": None, "min_devices": None,
     }
     if memory_bytes is None:
         return result
     available = memory_bytes * group * utilisation
-    room = available - stored - working
-    lone = available - stored - activation_bytes(arch, 1, prompt, layout.tp)
+    room = available - stored - working - other
+    lone = available - stored - other - activation_bytes(arch, 1, prompt, layout.tp)
     result.update(
         available_bytes=available, fits=total <= available,
         max_batch=max(0, int(room // each)) if each > 0 else None,
-        max_context=_longest(arch, kv, layout.tp, (room if total <= available else lone) / (batch if total <= available else 1)),
-        min_devices=_fewest(sum(formats.weight_bytes(arch, weights)) + result["kv_bytes"] + activation_bytes(arch, batch, prompt), memory_bytes * utilisation),
+        max_context=_longest(arch, kv, layout.tp, (room if total <= available else lone) / (batch if total <= available else 1) / max(1 - offload_kv, 1e-9)),
+        min_devices=_fewest(sum(formats.weight_bytes(arch, weights)) + result["kv_bytes"] + activation_bytes(arch, batch, prompt) + extra, max(memory_bytes * utilisation - overhead, 1.0)),
     )
     return result
 

@@ -39,8 +39,12 @@ class Operator:
     activation_bytes: float = 0.0
     link_bytes: float = 0.0
     messages: float = 0.0
+    host_bytes: float = 0.0  # of the weight and KV bytes, those that come over the host link instead of from the chip's memory
+    load: float = 1.0  # the busiest chip's share over the mean (unbalanced experts)
     kv_shards: float = 1.0  # chips that can share the KV cache of this operator (its KV heads)
     replicated: bool = False  # every tensor-parallel rank does it whole (norms, residuals)
+    tokens: float = 0.0  # rows fed to one matrix (for experts: to one expert that is reached); 0 for what is not a matrix product
+    inner: int = 0  # the length of its dot products (input features)
 
     @property
     def bytes(self):
@@ -67,6 +71,15 @@ class Pass:
     @property
     def tokens(self):
         return self.sequences * self.new_tokens
+
+
+def totals(p) -> tuple:
+    """(the passes of a step as a tuple, their tokens in all, their sampled tokens in all)."""
+    passes = p if isinstance(p, tuple) else (p,)
+    tokens, sampled = passes[0].tokens, passes[0].sequences * passes[0].sampled
+    for q in passes[1:]:
+        tokens, sampled = tokens + q.tokens, sampled + q.sequences * q.sampled
+    return passes, tokens, sampled
 
 
 def visible_pairs(n, window: int | None = None, chunked: bool = False):
@@ -157,22 +170,23 @@ def routed_layers(arch: Architecture) -> tuple:
 
 
 def forward(arch: Architecture, p, *, weights, activation_bytes: float = 2.0, kv, compute: str, attention_compute: str = "bf16",
-            skew: float = 0.0, fused: bool = True) -> tuple:
+            skew: float = 0.0, fused: bool = True, imbalance: float = 1.0, offload: float = 0.0, offload_kv: float = 0.0,
+            sequence_parallel: bool = False) -> tuple:
     """The operators of one pass.
 
     arch; p: a Pass, or a tuple of Passes that share one step (a chunk of prefill with the decodes of others); weights: a Format (or published quantisation); activation_bytes [bytes/element] of a quantised
     matrix product's input (its output is 16-bit); kv: the cache's Format; compute: the roof quantised products run at, others
-    at 16 bits; skew: expert routing (see `distinct_experts`); fused: FlashAttention-like attention.
+    at 16 bits; skew: expert routing (see `distinct_experts`); fused: FlashAttention-like attention; imbalance: tokens of the
+    busiest expert rank over the mean; offload, offload_kv: share of the routed experts' weights (of all matrices in a dense model)
+    and of the cache that stays in host memory; sequence_parallel: norms and residuals are split over the ranks too.
     Returns a tuple of Operator.
 
     Linear: 2 x tokens x rows x cols FLOPs; its weights are read once a pass. Source: design reference, section 2;
     Kaplan et al. 2020 (arXiv:2001.08361), table 1.
     """
     linear, vector_bytes, norm_layers = _plan(arch, weights)
-    passes = p if isinstance(p, tuple) else (p,)
-    tokens = sum((q.tokens for q in passes[1:]), passes[0].tokens)
-    sampled = sum((q.sequences * q.sampled for q in passes[1:]), passes[0].sequences * passes[0].sampled)
-    pool = passes[0].pool
+    passes, tokens, sampled = totals(p)
+    pool, moe = passes[0].pool, arch.is_moe
     ops = []
     for name, group, count, rows, cols, copies, active, active_elements, stored, quantised in linear:
         fed = sampled if group == "lm_head" else tokens
@@ -180,22 +194,25 @@ def forward(arch: Architecture, p, *, weights, activation_bytes: float = 2.0, kv
         if copies > 1:
             share = distinct_experts(copies, active, fed * pool, skew) / (copies * pool)
         in_bytes = activation_bytes if quantised else 2.0
+        read = stored * share
         ops.append(Operator(
             name=name, group=group, count=count, roof=compute if quantised else "bf16", flops=2.0 * fed * active_elements,
-            weight_bytes=stored * share, activation_bytes=fed * count * active * (cols * in_bytes + rows * 2.0),
+            weight_bytes=read, host_bytes=read * offload if group == "experts" or not moe else 0.0,
+            tokens=fed * active / (share * copies) if copies > 1 else fed, inner=cols,
+            load=imbalance if group == "experts" else 1.0, activation_bytes=fed * count * active * (cols * in_bytes + rows * 2.0),
         ))
     for q in passes:
         for a in arch.attentions:
-            ops.extend(_attention(a, q, kv, attention_compute, fused))
+            ops.extend(_attention(a, q, kv, attention_compute, fused, offload_kv))
         for r in arch.recurrents:
             ops.append(_scan(r, q))
     width = tokens * float(arch.hidden)
     small = sum(vector_bytes.values())
     ops.append(Operator(name="norms and biases", group="norm", count=max(1, norm_layers), roof="vector", flops=_NORM_FLOPS * width * norm_layers,
-                        weight_bytes=float(small), activation_bytes=2.0 * _NORM_PASSES * width * norm_layers, replicated=True))
+                        weight_bytes=float(small), activation_bytes=2.0 * _NORM_PASSES * width * norm_layers, replicated=not sequence_parallel))
     blocks = block_count(arch)
     ops.append(Operator(name="residual adds", group="elementwise", count=blocks, roof="vector", flops=_RESIDUAL_FLOPS * width * blocks,
-                        activation_bytes=2.0 * _RESIDUAL_PASSES * width * blocks, replicated=True))
+                        activation_bytes=2.0 * _RESIDUAL_PASSES * width * blocks, replicated=not sequence_parallel))
     # The embedding is a gather: one row a token, never the table.
     ops.append(Operator(name="embedding gather", group="embedding", count=1, roof="vector", activation_bytes=4.0 * width, replicated=True))
     return tuple(ops)
@@ -209,7 +226,7 @@ def _scan(r: Recurrent, p: Pass) -> Operator:
                     kv_read_bytes=state * fresh, kv_write_bytes=state, kv_shards=float("inf"))
 
 
-def _attention(a: Attention, p: Pass, kv, roof: str, fused: bool):
+def _attention(a: Attention, p: Pass, kv, roof: str, fused: bool, offload: float = 0.0):
     """Scores and values of one kind of attention layer: (FLOPs 2 x heads x (qk + v) x pairs; KV read and written)."""
     if a.kind == "cross":
         return ()  # it attends to an image, and a text pass has none
@@ -234,7 +251,8 @@ def _attention(a: Attention, p: Pass, kv, roof: str, fused: bool):
     ops = [Operator(
         name=f"{a.kind} attention", group="attention_core", count=n, roof=roof, flops=2.0 * a.heads * (qk + v) * pairs * p.sequences * n,
         kv_read_bytes=read * element * p.sequences * n, kv_write_bytes=written * element * p.sequences * n,
-        activation_bytes=(2.0 * touched + scores) * p.sequences * n, kv_shards=float(a.kv_heads),
+        activation_bytes=(2.0 * touched + scores) * p.sequences * n, host_bytes=read * element * p.sequences * n * offload,
+        kv_shards=float(a.kv_heads),
     )]
     if a.index_heads:
         every = (mean_visible(p.start, p.steps) * p.new_tokens if decode else visible_pairs(p.start + p.new_tokens) - visible_pairs(p.start))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from .errors import InputError
 from .model import Architecture
-from .operators import Operator, Pass, block_count, routed_layers
+from .operators import Operator, block_count, routed_layers, totals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ def ring_bytes(size, n):
     return 2.0 * (n - 1) / n * size
 
 
-def collectives(arch: Architecture, p: Pass, layout: Layout, activation_bytes: float = 2.0) -> tuple:
+def collectives(arch: Architecture, p, layout: Layout, activation_bytes: float = 2.0) -> tuple:
     """The operators that only move data between chips, per replica; `link_bytes` is what one chip sends.
 
     Tensor parallel: one all-reduce of tokens x hidden per residual block (two a layer), and an all-gather of the logits.
@@ -93,19 +93,20 @@ def collectives(arch: Architecture, p: Pass, layout: Layout, activation_bytes: f
     """
     ops = []
     tp, hidden = layout.tp, arch.hidden
+    _, tokens, sampled = totals(p)
     if tp > 1:
         blocks = block_count(arch)
-        ops.append(Operator(name="all-reduce", group="collective", count=blocks, roof="link", link_bytes=ring_bytes(p.tokens * hidden * 2.0, tp) * blocks, messages=blocks))
+        ops.append(Operator(name="all-reduce", group="collective", count=blocks, roof="link", link_bytes=ring_bytes(tokens * hidden * 2.0, tp) * blocks, messages=blocks))
         ops.append(Operator(name="all-gather logits", group="collective", count=1, roof="link",
-                            link_bytes=ring_bytes(p.sequences * p.sampled * arch.vocab * 2.0, tp) / 2, messages=1))
+                            link_bytes=ring_bytes(sampled * arch.vocab * 2.0, tp) / 2, messages=1))
     if layout.ep > 1:
         layers, k = routed_layers(arch)
         # Within one tp group every rank holds all tokens, so only experts beyond it need a dispatch of this rank's share of them.
         if layout.pool > 1:
-            sent = p.tokens / tp * k * hidden * (layout.ep - 1) / layout.ep
+            sent = tokens / tp * k * hidden * (layout.ep - 1) / layout.ep
             ops.append(Operator(name="all-to-all dispatch", group="collective", count=layers, roof="link", link_bytes=sent * activation_bytes * layers, messages=layers))
             ops.append(Operator(name="all-to-all combine", group="collective", count=layers, roof="link", link_bytes=sent * 2.0 * layers, messages=layers))
     if layout.pp > 1:
         hops = layout.pp - 1
-        ops.append(Operator(name="pipeline hop", group="collective", count=hops, roof="link", link_bytes=p.tokens * hidden * 2.0 / tp * hops, messages=hops))
+        ops.append(Operator(name="pipeline hop", group="collective", count=hops, roof="link", link_bytes=tokens * hidden * 2.0 / tp * hops, messages=hops))
     return tuple(ops)

@@ -5,60 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, fields
 
-from . import calibration, cost, formats, memory, roof
-from .errors import InputError
-from .hardware import COMPUTE_BITS
+from . import calibration, cost, formats, memory, roof, service
 from .model import kv_bytes_per_token, parameters, state_bytes_per_sequence
-from .operators import Pass, forward
-from .parallel import collectives
+from .operators import Pass
+from .phase import OperatorRow, Phase, attention_format, operators_of, phase
 from .scenario import Resolved, Scenario, resolve
 from .units import format_quantity
 
 SCHEMA = 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperatorRow:
-    """One operator of a phase: the total over its `count` identical layers. limit_s [s] is what physics allows; share is its part of the phase."""
-
-    name: str
-    group: str
-    count: int
-    flops: float
-    bytes: float
-    intensity_flops_per_byte: float | None
-    bound: str | None
-    limit_s: float | None
-    expected_s: float | None
-    share: float | None
-    roof: str
-    weight_bytes: float
-    kv_bytes: float
-    activation_bytes: float
-    link_bytes: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Phase:
-    """Prefill (all prompts of the batch) or decode (one step at the average context of the output), of one replica."""
-
-    flops: float
-    bytes: dict
-    link_bytes: float
-    intensity_flops_per_byte: float
-    bound: str | None
-    limit_s: float | None
-    limit_parts_s: dict | None
-    expected_s: float | None
-    expected_low_s: float | None
-    expected_high_s: float | None
-    attainable_flops_per_s: float
-    compute_utilisation: float | None
-    bandwidth_utilisation: float | None
-    roof: str
-    context: float
-    tokens: float
-    operators: tuple
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,22 +65,25 @@ def evaluate(scenario: Scenario | Resolved) -> Report:
     r = scenario if isinstance(scenario, Resolved) else resolve(scenario)
     s, arch, chip, layout = r.scenario, r.arch, r.chip, r.layout
     warnings = _warnings(r)
-    mem = memory.footprint(arch, r.weights, r.kv, batch=s.batch, prompt=s.prompt, output=s.output, layout=layout,
-                           memory_bytes=chip.memory_bytes, utilisation=s.utilisation)
+    drafter = sum(formats.weight_bytes(r.drafter, r.drafter.quantization or formats.parse("bf16"))) if r.drafter else 0
+    mem = memory.footprint(arch, r.weights, r.kv, batch=s.batch, prompt=s.prompt, output=s.output, layout=layout, memory_bytes=chip.memory_bytes,
+                           utilisation=s.utilisation, overhead=s.overhead, block=s.block, offload=s.offload, offload_kv=s.offload_kv, extra=drafter)
     if mem["fits"] is False:
         warnings.append(_misfit(r, mem))
     timed = mem["fits"] is not False and not r.lacks
-    roofs = roof.roofs_of(chip, layout, (r.compute, r.activations.compute, _attention_format(r)), s.network)
+    roofs = roof.roofs_of(chip, layout, (r.compute, r.activations.compute, attention_format(r)), s.network, s.host)
     expectation = calibration.expectation(r) if timed else None
     steps = max(s.output - 1, 1)
     split = min(layout.pp, s.batch)  # micro-batches: each pipeline stage works on its share of the batch
-    share = s.batch / split
-    common = {"roofs": roofs, "timed": timed, "r": r, "e": expectation}
-    prefill = _phase(Pass(sequences=float(s.batch), new_tokens=float(s.prompt - s.cached), start=float(s.cached), pool=layout.pool),
-                     rounds=1, stages=layout.pp, context=s.prompt, **common)
-    decode = _phase(Pass(sequences=share, new_tokens=1.0, start=float(s.prompt), steps=float(steps), pool=layout.pool),
-                    rounds=split, stages=1, context=s.prompt + (steps + 1) / 2, **common)
-    serving = _serving(s, layout, prefill, decode)
+    common = {"roofs": roofs, "timed": timed, "e": expectation}
+    prefill = phase(r, Pass(sequences=float(s.batch), new_tokens=float(s.prompt - s.cached), start=float(s.cached), pool=layout.pool),
+                    stages=layout.pp, context=s.prompt, **common)
+    plain = Pass(sequences=s.batch / split, new_tokens=1.0, start=float(s.prompt), steps=float(steps), pool=layout.pool)
+    fed = Pass(sequences=s.batch / split, new_tokens=s.draft + 1.0, start=float(s.prompt), steps=float(steps), sampled=s.draft + 1.0, pool=layout.pool) if s.draft else plain
+    decode = phase(r, fed, rounds=split, context=s.prompt + (steps + 1) / 2, **common)
+    plain_s = max(roof.limit_parts(operators_of(r, plain), roofs, layout)) if s.draft and timed else decode.limit_s
+    serving = service.serve(r, prefill, decode, plain_s, roofs, mem["max_batch"])
+    money = _money(r, prefill, serving)
     peak = roofs.peaks[r.compute]
     return Report(
         scenario=s.to_dict() | {"resolved": _resolved(r)},
@@ -150,7 +107,7 @@ def evaluate(scenario: Scenario | Resolved) -> Report:
             "compute_peak_flops_per_s": peak, "bits_per_weight": 8 * mem["weights_bytes"] / max(1, parameters(arch)["total"]),
         },
         prefill=prefill, decode=decode, memory=mem, serving=serving,
-        cost=cost.cost(r, prefill, decode), energy=cost.energy(r, prefill, decode),
+        cost=money, energy=cost.energy(r, decode, serving["expected_tpot_s"] or serving["tpot_s"], prefill.expected_s or prefill.limit_s),
         expectation=None if expectation is None else _plain(expectation),
     )
 
@@ -165,91 +122,28 @@ def _resolved(r: Resolved) -> dict:
             "devices": r.layout.devices, "tp": r.layout.tp, "pp": r.layout.pp, "ep": r.layout.ep, "dp": r.layout.dp}
 
 
-def _attention_format(r: Resolved) -> str:
-    """Attention runs in 8 bits only where both its inputs are: the activations and the cache."""
-    a, k = r.activations.compute, r.kv.compute
-    return a if COMPUTE_BITS[a] <= 8 and k == a else "bf16"
+def _money(r: Resolved, prefill: Phase, serving: dict) -> dict:
+    """Cost at the limits, and the same at the expectations as expected_..."""
+    s, pools = r.scenario, serving["disaggregated"]
+    extra = {}
+    if pools:
+        price = cost.hourly_price(s.replace(usd_per_hour=None), _chip(pools["prefill_hardware"]))[0]
+        if price is not None:
+            extra = {"prefill_usd_per_hour": price * pools["prefill_devices"], "prefill_tokens_per_s": pools["prefill_tokens_per_s"]}
+    cached_s = None
+    if s.cached and prefill.limit_s:
+        fresh = resolve(s.replace(cached=0, prompt=s.prompt - s.cached, prefill_hardware="", rate=None))
+        alone = roof.limit_parts(operators_of(fresh, Pass(sequences=float(s.batch), new_tokens=float(s.prompt - s.cached), pool=r.layout.pool)),
+                                 roof.roofs_of(r.chip, r.layout, (r.compute, attention_format(r)), s.network, s.host), r.layout)
+        cached_s = prefill.limit_s - max(alone) / (r.layout.pp if max(alone) == alone[0] else 1)
+    limit = cost.cost(r, prefill.limit_s, serving["tpot_s"], None, cached_s, **extra)
+    expected = cost.cost(r, prefill.expected_s, serving["expected_tpot_s"], None, **extra)
+    return limit | {"expected_" + k: v for k, v in expected.items() if k.startswith("usd_per_million") and k != "usd_per_million_output_api"}
 
 
-def _phase(p: Pass, *, rounds: int, stages: int, context: float, roofs: roof.Roofs, timed: bool, r: Resolved, e) -> Phase:
-    """One phase of one replica. `rounds` micro-batches make the batch (decode); `stages` work on chunks of it at once (prefill)."""
-    s, layout, tp = r.scenario, r.layout, r.layout.tp
-    in_bytes = r.activations.bits / 8 if r.activations.bits else 2.0
-    ops = forward(r.arch, p, weights=r.weights, activation_bytes=in_bytes, kv=r.kv, compute=r.compute, attention_compute=_attention_format(r), skew=s.routing, fused=s.fused)
-    ops += collectives(r.arch, p, layout, in_bytes)
-    rows, parts, total, weights, kv_read, kv_write, activations, link, flops = [], [0.0, 0.0, 0.0], 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    spans = []
-    for op in ops:
-        c, m, n = roof.op_parts(op, roofs, tp)
-        c /= stages
-        parts[0] += c
-        parts[1] += m
-        parts[2] += n
-        spans.append((c, m, n))
-        weights += op.weight_bytes
-        kv_read += op.kv_read_bytes
-        kv_write += op.kv_write_bytes
-        activations += op.activation_bytes
-        link += op.link_bytes
-        flops += op.flops
-    limit = max(parts)
-    bound = _bound(*parts)
-    expected_ops = [roof.op_expected(op, roofs, tp, e) for op in ops] if e is not None and timed else None
-    expected = None
-    if expected_ops is not None:
-        expected = (sum(expected_ops) + e.step_s) / stages if stages == 1 else max(limit, (sum(expected_ops) + e.step_s) * _bubble(p.tokens, stages))
-    total = sum(max(span) for span in spans)
-    for op, (c, m, n), took in zip(ops, spans, expected_ops or spans, strict=True):
-        least = max(c, m, n)
-        moved = op.weight_bytes + op.kv_read_bytes + op.kv_write_bytes + op.activation_bytes
-        rows.append(OperatorRow(
-            name=op.name, group=op.group, count=op.count, flops=op.flops * rounds, bytes=moved * rounds,
-            intensity_flops_per_byte=op.flops / moved if moved else None, bound=_bound(c, m, n) if least else "memory",
-            limit_s=least if timed else None, expected_s=took if expected_ops is not None else None,
-            share=(took / sum(expected_ops) if expected_ops is not None else least / total) if total else 0.0,
-            roof=op.roof, weight_bytes=op.weight_bytes * rounds, kv_bytes=(op.kv_read_bytes + op.kv_write_bytes) * rounds,
-            activation_bytes=op.activation_bytes * rounds, link_bytes=op.link_bytes * rounds,
-        ))
-    moved = weights + kv_read + kv_write + activations
-    intensity = flops / moved
-    peak = roofs.peaks[r.compute]
-    chips = tp * stages
-    return Phase(
-        flops=flops * rounds,
-        bytes={"weights": weights * rounds, "kv_read": kv_read * rounds, "kv_write": kv_write * rounds, "activations": activations * rounds, "total": moved * rounds},
-        link_bytes=link * rounds, intensity_flops_per_byte=intensity, bound=bound, limit_s=limit if timed else None,
-        limit_parts_s={"compute": parts[0], "memory": parts[1], "network": parts[2]} if timed else None,
-        expected_s=expected, expected_low_s=None if expected is None else max(limit, expected * e.low), expected_high_s=None if expected is None else expected * e.high,
-        attainable_flops_per_s=min(flops / chips / limit, peak), compute_utilisation=parts[0] / limit if timed else None,
-        bandwidth_utilisation=parts[1] / limit if timed else None, roof=r.compute, context=context, tokens=p.tokens * rounds, operators=tuple(rows),
-    )
-
-
-def _bubble(tokens: float, stages: int) -> float:
-    """Share of the serial time that a pipeline of `stages` needs for `tokens` tokens in chunks: (n + stages - 1) / (n x stages)."""
-    chunks = max(1.0, tokens / memory.PREFILL_CHUNK)
-    return (chunks + stages - 1) / (chunks * stages)
-
-
-def _bound(compute: float, mem: float, network: float) -> str:
-    if network > compute and network > mem:
-        return "network"
-    return "compute" if compute > mem else "memory"
-
-
-def _serving(s: Scenario, layout, prefill: Phase, decode: Phase) -> dict:
-    """What a user and the whole deployment get, from the limits and (expected_...) from the expectations.
-
-    TTFT = prefill of the batch, unloaded (no queue). TPOT = one decode step: a request waits for the whole step.
-    tokens/s = replicas x batch / TPOT: output tokens while decoding. requests/s = replicas x batch / (TTFT + (output - 1) TPOT).
-    """
-    def line(ttft, tpot):
-        if ttft is None or tpot is None:
-            return dict.fromkeys(("ttft_s", "tpot_s", "tokens_per_s_per_user", "tokens_per_s", "tokens_per_s_per_device", "requests_per_s"))
-        total = layout.dp * s.batch / tpot
-        return {"ttft_s": ttft, "tpot_s": tpot, "tokens_per_s_per_user": 1 / tpot, "tokens_per_s": total, "tokens_per_s_per_device": total / layout.devices,
-                "requests_per_s": layout.dp * s.batch / (ttft + (s.output - 1) * tpot)}
-    return line(prefill.limit_s, decode.limit_s) | {"expected_" + k: v for k, v in line(prefill.expected_s, decode.expected_s).items()}
+def _chip(id: str):
+    from .hardware import load
+    return load(id)
 
 
 def _warnings(r: Resolved) -> list:
@@ -260,6 +154,8 @@ def _warnings(r: Resolved) -> list:
     if arch.assumed:
         listed = ", ".join(f"{f} = {v}" for f, v, _ in arch.assumed[:8])
         add("assumed", f"The config leaves out {len(arch.assumed)} field{'s' if len(arch.assumed) > 1 else ''}; taken from the family's defaults: {listed}{' ...' if len(arch.assumed) > 8 else ''}.")
+    if s.draft and r.drafter is None:
+        add("speculation", "Drafting is priced as one multi-token-prediction layer of the model's own shape plus its LM head; name a draft model to price that instead.")
     for note in arch.notes:
         add("model", note)
     if arch.max_context and s.prompt + s.output > arch.max_context:

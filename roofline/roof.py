@@ -52,15 +52,16 @@ def bare(*, peak: float, bandwidth: float, intensity: float) -> dict:
 class Roofs:
     """The roofs of one chip that a scenario meets.
 
-    peaks: {compute format asked: FLOP/s it gets}, "vector" included; bandwidth, link [bytes/s]. link is infinite for one chip.
+    peaks: {compute format asked: FLOP/s it gets}, "vector" included; bandwidth, link, host [bytes/s]. link is infinite for one chip.
     """
 
     peaks: dict
     bandwidth: float
     link: float
+    host: float = float("inf")
 
 
-def roofs_of(chip: Accelerator, layout: Layout, compute: tuple, network_bytes_per_s: float | None = None) -> Roofs:
+def roofs_of(chip: Accelerator, layout: Layout, compute: tuple, network_bytes_per_s: float | None = None, host_bytes_per_s: float | None = None) -> Roofs:
     """The roofs that `compute` formats meet on a chip; beyond the chips its fast links join, the network's bandwidth holds.
 
     Raises InputError when chips must talk and neither the chip nor the caller says how fast.
@@ -78,32 +79,35 @@ def roofs_of(chip: Accelerator, layout: Layout, compute: tuple, network_bytes_pe
             link = network_bytes_per_s or link if chip.domain > 1 else network_bytes_per_s or chip.host_bytes_per_s or link
         if link is None:
             raise InputError("link", "unknown", f"{chip.name} publishes no chip-to-chip bandwidth; give one with --link, or use one chip")
-    return Roofs(peaks=peaks, bandwidth=chip.bandwidth_bytes_per_s, link=link)
+    return Roofs(peaks=peaks, bandwidth=chip.bandwidth_bytes_per_s, link=link, host=host_bytes_per_s or chip.host_bytes_per_s or float("inf"))
+
+
+PARTS = ("compute", "memory", "network", "host")
 
 
 def limit_parts(ops, roofs: Roofs, layout: Layout):
-    """(compute, memory, network) seconds that one pass takes at least [s], on each chip of a tensor-parallel group.
+    """(compute, memory, network, host) seconds that one pass takes at least [s], on each chip of a tensor-parallel group.
 
     compute = sum of FLOPs / (tp x peak of its format); memory = (weights / tp + KV / min(tp, KV heads)) / bandwidth;
-    network = bytes sent / link. Activations may live on chip and element-by-element work may be fused away, so neither counts.
-    The pass cannot be shorter than the largest of the three.
+    network = bytes sent / link; host = offloaded bytes / host link. Activations may live on chip and element-by-element work may
+    be fused away, so neither counts. The pass cannot be shorter than the largest of the four.
     """
-    compute = memory = network = 0.0
-    tp = layout.tp
+    sums = (0.0, 0.0, 0.0, 0.0)
     for op in ops:
-        c, m, n = op_parts(op, roofs, tp)
-        compute, memory, network = compute + c, memory + m, network + n
-    return compute, memory, network
+        sums = tuple(a + b for a, b in zip(sums, op_parts(op, roofs, layout.tp), strict=True))
+    return sums
 
 
 def op_parts(op, roofs: Roofs, tp):
-    """(compute, memory, network) seconds of one operator at its limit [s]; see `limit_parts`."""
+    """(compute, memory, network, host) seconds of one operator at its limit [s]; see `limit_parts`."""
     if op.group == "collective":
-        return 0.0, 0.0, op.link_bytes / roofs.link
+        return 0.0, 0.0, op.link_bytes / roofs.link, 0.0
     share = 1 if op.replicated else tp
-    memory = (op.weight_bytes / share + (op.kv_read_bytes + op.kv_write_bytes) / minimum(tp, op.kv_shards)) / roofs.bandwidth
-    compute = 0.0 if op.roof == "vector" else op.flops / tp / roofs.peaks[op.roof]
-    return compute, memory, 0.0
+    shards = minimum(tp, op.kv_shards)
+    moved = op.load * op.weight_bytes / share + (op.kv_read_bytes + op.kv_write_bytes) / shards
+    away = op.host_bytes / (shards if op.group == "attention_core" else share)
+    compute = 0.0 if op.roof == "vector" else op.load * op.flops / tp / roofs.peaks[op.roof]
+    return compute, (moved - away) / roofs.bandwidth, 0.0, op.load * away / roofs.host
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

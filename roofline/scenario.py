@@ -38,7 +38,17 @@ class Scenario:
     cached: tokens of the prompt already in the KV cache (prefix caching). routing: 0 uniform experts, 1 all tokens alike.
     fused: FlashAttention. engine: names the calibration for expected times ("any": all engines together, "none": limits only).
     efficiency_compute, efficiency_bandwidth: fractions that replace the calibration. network [bytes/s]: beyond the fast domain.
-    utilisation: the share of memory an engine may use. usd_per_hour: price of one chip, or None for the catalogue's.
+    utilisation: the share of memory an engine may use; overhead: bytes a chip that graphs and the framework take;
+    block: tokens per KV block (a sequence's last block is part empty).
+    chunk: prefill goes in pieces of this many tokens that carry the decodes of others (0: prefill and decode apart).
+    rate: requests/s arriving at random at the whole deployment; None: a closed loop with `batch` always in flight.
+    draft, acceptance: tokens drafted per verify step (0: no speculation) and the chance that one is accepted; draft_model: a
+    catalogue id, or "" for the model's own multi-token-prediction layer.
+    prefill_hardware, prefill_devices: a separate pool of prefill instances (disaggregated serving); "" means none.
+    offload, offload_kv: share of the expert weights (dense: all matrices) and of the cache kept in host memory, over `host` [bytes/s].
+    imbalance: tokens of the busiest expert rank over the mean. sequence_parallel: norms split over the tensor-parallel ranks too.
+    usd_per_hour: price of one chip, or None for the catalogue's; or purchase_usd with years, opex (share of the price) and
+    usd_per_kwh; pue: power of the site over power of the chips; api_usd_per_million: a price per million output tokens to beat.
     """
 
     model: str = "llama-3.1-8b"
@@ -69,7 +79,27 @@ class Scenario:
     efficiency_bandwidth: float | None = None
     network: float | None = None
     utilisation: float = 1.0
+    overhead: float = 0.0
+    block: int = 1
+    chunk: int = 0
+    rate: float | None = None
+    draft: int = 0
+    acceptance: float = 0.7
+    draft_model: str = ""
+    prefill_hardware: str = ""
+    prefill_devices: int | None = None
+    offload: float = 0.0
+    offload_kv: float = 0.0
+    host: float | None = None
+    imbalance: float = 1.0
+    sequence_parallel: bool = False
     usd_per_hour: float | None = None
+    purchase_usd: float | None = None
+    years: float = 3.0
+    opex: float = 0.0
+    usd_per_kwh: float = 0.0
+    pue: float = 1.0
+    api_usd_per_million: float | None = None
 
     def __post_init__(self):
         for name, (kind, low, high, whole) in _RANGES.items():
@@ -85,11 +115,13 @@ class Scenario:
                 raise InputError(name, value, f"must be text of at most {limit:,} characters")
             if name != "config":
                 object.__setattr__(self, name, value.strip() if name == "model" else value.strip().lower())
-        if not isinstance(self.fused, bool):
-            flag = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}.get(str(self.fused).lower())
-            if flag is None:
-                raise InputError("fused", self.fused, "must be true or false")
-            object.__setattr__(self, "fused", flag)
+        for name in ("fused", "sequence_parallel"):
+            value = getattr(self, name)
+            if not isinstance(value, bool):
+                flag = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}.get(str(value).lower())
+                if flag is None:
+                    raise InputError(name, value, "must be true or false")
+                object.__setattr__(self, name, flag)
         if self.cached >= self.prompt:
             raise InputError("cached", self.cached, f"must be less than the prompt of {self.prompt:,} tokens, since the last one is always computed")
 
@@ -163,7 +195,7 @@ class Scenario:
             if key == "config":
                 key, value = "model", "config.json"
             flag = "--" + key.replace("_", "-")
-            words += ["--unfused"] if key == "fused" else [flag, f"{value:g}" if isinstance(value, float) else str(value)]
+            words += ["--unfused"] if key == "fused" else [flag] if value is True else [flag, f"{value:g}" if isinstance(value, float) else str(value)]
         return shlex.join(words)
 
     def replace(self, **changes) -> Scenario:
@@ -171,7 +203,7 @@ class Scenario:
         return replace(self, **changes)
 
 
-_TEXTS = ("model", "config", "read_as", "hardware", "peak_format", "weights", "activations", "kv", "engine")
+_TEXTS = ("model", "config", "read_as", "hardware", "peak_format", "weights", "activations", "kv", "engine", "draft_model", "prefill_hardware")
 _RANGES = {
     "peak": ("FLOP/s", 1e6, 1e21, False), "bandwidth": ("bytes/s", 1e6, 1e18, False), "memory": ("bytes", 1e6, 1e18, False),
     "link": ("bytes/s", 1e3, 1e18, False), "network": ("bytes/s", 1e3, 1e18, False),
@@ -181,6 +213,11 @@ _RANGES = {
     "cached": ("tokens", 0, 100_000_000, True), "routing": ("count", 0, 1, False),
     "efficiency_compute": ("count", 1e-6, 1, False), "efficiency_bandwidth": ("count", 1e-6, 1, False),
     "utilisation": ("count", 0.01, 1, False), "usd_per_hour": ("USD", 0, 1e9, False),
+    "overhead": ("bytes", 0, 1e15, False), "block": ("tokens", 1, 65536, True), "chunk": ("tokens", 0, 10_000_000, True), "rate": ("count", 1e-9, 1e9, False),
+    "draft": ("tokens", 0, 1000, True), "acceptance": ("count", 0, 1, False), "prefill_devices": ("count", 1, 1_000_000, True),
+    "offload": ("count", 0, 1, False), "offload_kv": ("count", 0, 1, False), "host": ("bytes/s", 1e3, 1e18, False), "imbalance": ("count", 1, 1e6, False),
+    "purchase_usd": ("USD", 0, 1e12, False), "years": ("count", 0.01, 100, False), "opex": ("count", 0, 100, False), "usd_per_kwh": ("USD", 0, 1000, False),
+    "pue": ("count", 1, 10, False), "api_usd_per_million": ("USD", 0, 1e9, False),
 }
 _DEFAULTS = {f.name: f.default for f in fields(Scenario)}
 
@@ -216,6 +253,7 @@ class Resolved:
     arch: Architecture
     chip: Accelerator
     layout: Layout
+    drafter: Architecture | None = None
     weights: object
     activations: formats.Format
     kv: formats.Format
@@ -284,4 +322,5 @@ def resolve(s: Scenario) -> Resolved:
         kv = getattr(weights, "kv", None) or formats.parse("bf16", "kv")
     else:
         kv = formats.parse(s.kv, "kv")
-    return Resolved(scenario=s, arch=arch, chip=chip, layout=layout, weights=weights, activations=activations, kv=kv, compute=compute, lacks=lacks)
+    return Resolved(scenario=s, arch=arch, chip=chip, layout=layout, weights=weights, activations=activations, kv=kv, compute=compute, lacks=lacks,
+                    drafter=catalogue.load(s.draft_model) if s.draft and s.draft_model else None)

@@ -143,7 +143,7 @@ def wait_quantile(rate, service_s, quantile):
 def link_time(size, bandwidth, latency_s=0.0, messages=1):
     """Alpha-beta cost of a transfer: messages x latency + bytes / bandwidth [s].
 
-    >>> link_time(1e9, 50e9, 5e-6)
+    >>> round(link_time(1e9, 50e9, 5e-6), 6)
     0.020005
     """
     return messages * latency_s + size / bandwidth

@@ -1,0 +1,144 @@
+"""The `serving` part of a Report: what a user and the whole deployment get, and what queues, drafts and pools change."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from . import memory, roof, serving
+from .model import Architecture
+from .operators import Pass, forward
+from .phase import Phase, attention_format, operators_of
+from .scenario import Resolved, Scenario, chip_of, layout_of
+
+TIMES = ("ttft_s", "tpot_s", "tokens_per_s_per_user", "tokens_per_s", "tokens_per_s_per_device", "requests_per_s")
+
+
+@lru_cache(maxsize=256)
+def mtp_share(arch: Architecture) -> float:
+    """Cost of one drafting step of a multi-token-prediction layer, as a share of a decode step of the whole model.
+
+    One decoder layer in `layer_count` of what the layers stream, plus the LM head: (layers / n + head) / (layers + head).
+    """
+    head = sum(t.active_parameters for t in arch.tensors if t.group in ("lm_head",)) or sum(t.parameters for t in arch.tensors if arch.tied and t.kind == "table")
+    body = sum(t.active_parameters for t in arch.tensors if t.kind == "linear" and t.group not in ("lm_head", "vision"))
+    return (body / arch.layer_count + head) / (body + head)
+
+
+def draft_seconds(r: Resolved, p: Pass, roofs: roof.Roofs, plain_s: float):
+    """Least time of one drafting step [s]: the draft model's own step, or the MTP layer's share of the model's."""
+    if r.drafter is None:
+        return plain_s * mtp_share(r.arch)
+    weights = r.drafter.quantization or _bf16()
+    ops = forward(r.drafter, p, weights=weights, kv=r.kv, compute="bf16", attention_compute=attention_format(r), fused=r.scenario.fused)
+    return max(roof.limit_parts(ops, roofs, r.layout))
+
+
+def _bf16():
+    from . import formats
+    return formats.parse("bf16")
+
+
+def line(s: Scenario, layout, ttft, tpot) -> dict:
+    """The six figures from a TTFT and a TPOT [s]; all None if either is.
+
+    tokens/s per user = 1 / TPOT; in all = replicas x batch / TPOT (output tokens, while decoding); requests/s = replicas x batch /
+    (TTFT + (output - 1) x TPOT).
+    """
+    if ttft is None or tpot is None:
+        return dict.fromkeys(TIMES)
+    total = layout.dp * s.batch / tpot
+    stay = ttft + (s.output - 1) * tpot
+    return dict(zip(TIMES, (ttft, tpot, 1 / tpot, total, total / layout.devices, layout.dp * s.batch / stay), strict=True))
+
+
+def serve(r: Resolved, prefill: Phase, decode: Phase, plain_limit_s, roofs: roof.Roofs, max_batch) -> dict:
+    """The whole `serving` part. plain_limit_s: a decode step without speculation [s]. Times are None where the phases have none."""
+    s, layout = r.scenario, r.layout
+    result = {}
+    tokens, drafted = 1.0, 0.0
+    if s.draft:
+        tokens = float(serving.accepted_tokens(s.acceptance, s.draft))
+        one = Pass(sequences=s.batch / min(layout.pp, s.batch), new_tokens=1.0, start=float(s.prompt), steps=float(max(s.output - 1, 1)))
+        drafted = draft_seconds(r, one, roofs, plain_limit_s) * s.draft if decode.limit_s is not None else 0.0
+    limit = None if decode.limit_s is None else (decode.limit_s + drafted) / tokens
+    # Drafting reaches no more of the roofs than the model itself does, so it stretches alike.
+    expected = None if decode.expected_s is None else (decode.expected_s + drafted * decode.expected_s / decode.limit_s) / tokens
+    ttft, expected_ttft = prefill.limit_s, prefill.expected_s
+    pools = None
+    if s.prefill_hardware and limit is not None:
+        pools = _pools(r, limit)
+        ttft, expected_ttft = pools["ttft_s"], pools["expected_ttft_s"]
+    result |= line(s, layout, ttft, limit)
+    result |= {"expected_" + k: v for k, v in line(s, layout, expected_ttft, expected).items()}
+    result["tokens_per_step"] = tokens
+    result["speculation"] = None
+    if s.draft and limit is not None:
+        result["speculation"] = {"tokens_per_step": tokens, "draft_s": drafted, "verify_s": decode.limit_s, "plain_tpot_s": plain_limit_s, "speedup": plain_limit_s / limit}
+    result["disaggregated"] = pools
+    result["mixed_step"] = _mixed(r, roofs) if s.chunk and limit is not None else None
+    result["arrivals"] = _arrivals(r, prefill, roofs, max_batch, tokens, drafted) if s.rate and limit is not None else None
+    return result
+
+
+def _mixed(r: Resolved, roofs: roof.Roofs) -> dict:
+    """A step that carries a chunk of one prompt and the decodes of the batch; TTFT is then chunks x step."""
+    s = r.scenario
+    new = s.prompt - s.cached
+    chunk = min(s.chunk, new)
+    # Over a prompt the chunk sees on average the first half of it.
+    piece = Pass(sequences=1.0, new_tokens=float(chunk), start=float(s.cached + max(0, new - chunk) / 2), sampled=chunk / new)
+    decodes = Pass(sequences=float(s.batch), new_tokens=1.0, start=float(s.prompt), steps=float(max(s.output - 1, 1)))
+    both = roof.limit_parts(operators_of(r, (piece, decodes)), roofs, r.layout)
+    alone = roof.limit_parts(operators_of(r, decodes), roofs, r.layout)
+    pure = roof.limit_parts(operators_of(r, piece), roofs, r.layout)
+    steps = -(-new // chunk)
+    return {"chunk": chunk, "step_s": max(both), "bound": max(zip(both, roof.PARTS, strict=True))[1], "decode_only_step_s": max(alone), "chunk_only_step_s": max(pure),
+            "saved_s": max(alone) + max(pure) - max(both), "steps_per_prompt": steps, "ttft_s": steps * max(both), "tpot_while_prefilling_s": max(both)}
+
+
+def _arrivals(r: Resolved, prefill: Phase, roofs: roof.Roofs, max_batch, tokens: float, drafted: float) -> dict:
+    """Random arrivals at `rate`: where the running batch settles, how busy the engine is and how long requests queue (an estimate)."""
+    s, layout = r.scenario, r.layout
+    rate = s.rate / layout.dp
+    one = operators_of(r, Pass(sequences=1.0, new_tokens=float(s.prompt - s.cached), start=float(s.cached), pool=layout.pool))
+    prefill_s = max(roof.limit_parts(one, roofs, layout))
+
+    def step(batch):
+        p = Pass(sequences=batch, new_tokens=float(s.draft + 1), start=float(s.prompt), steps=float(max(s.output - 1, 1)), sampled=float(s.draft + 1), pool=layout.pool)
+        return (max(roof.limit_parts(operators_of(r, p), roofs, layout)) + drafted) / tokens
+
+    ceiling = max_batch or s.batch
+    state = serving.steady_state(rate, prefill_s, step, ceiling, s.output)
+    capacity = ceiling / (prefill_s * ceiling + (s.output - 1) * step(ceiling)) * layout.dp
+    base = {"rate_per_s": s.rate, "capacity_per_s": capacity, "stable": state is not None, "prefill_s": prefill_s, "max_batch": ceiling,
+            "basis": "an estimate at the limits: random arrivals, equal requests, prefill first (M/D/1)"}
+    if state is None:
+        return base | dict.fromkeys(("batch", "utilisation", "prefill_share", "tpot_s", "ttft_mean_s", "ttft_p50_s", "ttft_p90_s", "ttft_p99_s", "e2e_mean_s"))
+    wait = serving.md1_wait(rate, prefill_s)
+    tail = {f"ttft_p{q}_s": prefill_s + serving.wait_quantile(rate, prefill_s, q / 100) for q in (50, 90, 99)}
+    tpot = state["tpot_s"]
+    return base | state | tail | {"ttft_mean_s": prefill_s + wait, "e2e_mean_s": prefill_s + wait + (tpot or 0.0) * (s.output - 1)}
+
+
+def _pools(r: Resolved, tpot_s: float) -> dict:
+    """Prefill on chips of its own: its time for one prompt, the KV transfer, and how many instances keep this decode instance fed."""
+    s = r.scenario
+    from .scenario import resolve
+    other = s.replace(hardware=s.prefill_hardware, devices=s.prefill_devices or r.layout.tp, tp=None, pp=None, dp=None, ep=None, prefill_hardware="", draft=0, rate=None, batch=1,
+                      peak=None, bandwidth=None, memory=None, link=None)
+    q = resolve(other)
+    roofs = roof.roofs_of(chip_of(other), layout_of(other), (q.compute, q.activations.compute, attention_format(q)), s.network, s.host)
+    one = Pass(sequences=1.0, new_tokens=float(s.prompt - s.cached), start=float(s.cached))
+    prefill_s = max(roof.limit_parts(operators_of(q, one), roofs, q.layout))
+    fits = memory.footprint(q.arch, q.weights, q.kv, batch=1, prompt=s.prompt, output=1, layout=q.layout, memory_bytes=q.chip.memory_bytes, utilisation=s.utilisation)["fits"]
+    size = memory.kv_bytes(r.arch, r.kv, s.prompt)
+    # The cache leaves every chip of the prefill instance at once; the narrower of the two ends holds.
+    wire = s.network or min(x for x in (q.chip.link_bytes_per_s, r.chip.link_bytes_per_s, float("inf")) if x)
+    lanes = min(q.layout.tp, r.layout.tp)
+    transfer_s = serving.link_time(size, wire * lanes) if wire != float("inf") else 0.0
+    ratio = serving.pool_ratio(prefill_s, tpot_s, s.batch, s.output)
+    devices = r.layout.devices / r.layout.dp + ratio * q.layout.devices
+    return {"prefill_hardware": q.chip.id, "prefill_devices": q.layout.devices, "prefill_s": prefill_s, "prefill_fits": fits, "kv_transfer_bytes": size,
+            "transfer_s": transfer_s, "transfer_hidden_s": serving.link_time(size / r.arch.layer_count, wire * lanes) if wire != float("inf") else 0.0,
+            "ttft_s": prefill_s + transfer_s, "expected_ttft_s": None, "prefill_instances_per_decode": ratio, "decode_instances_per_prefill": 1 / ratio,
+            "devices_per_decode_instance": devices, "tokens_per_s_per_device": s.batch / tpot_s / devices, "prefill_tokens_per_s": (s.prompt - s.cached) / prefill_s}
