@@ -1,0 +1,143 @@
+"""Bokeh figures of a Report. The page embeds them once and then only assigns new columns; files are written from the same figures.
+
+Bokeh is imported here and nowhere else. Every source and every model that the page restyles has a name, and colours
+come in columns of their own ("color"), so that the page can map roles to its light and dark palettes.
+"""
+
+from __future__ import annotations
+
+from bokeh.core.properties import value
+from bokeh.embed import file_html
+from bokeh.models import (
+    ColumnDataSource, FixedTicker, Grid, HoverTool, LabelSet, LogAxis, LogScale, MultiLine, Patches, Plot, Range1d, ResetTool, Scatter, Segment, Text, WheelZoomTool,
+)
+from bokeh.models.tools import PanTool
+from bokeh.resources import INLINE
+
+from .chart_data import decade_labels, roofline_columns
+
+PALETTE = {
+    "memory": "#b3620a", "compute": "#0b7a75", "network": "#6d45c4", "misfit": "#c02b21", "plain": "#6b7580",
+    "ink": "#1b2127", "muted": "#5b6670", "rule": "#e4e7ea", "paper": "#ffffff",
+}
+FONT = "system-ui, sans-serif"
+_FONT = value(FONT)  # a font name given to a glyph would be taken for a column
+MARKERS = {"prefill": "square", "decode": "circle"}
+
+
+def roofline_figure(report: dict | None = None) -> Plot:
+    """The roofline chart: fields, roofs, ridge, ceilings, operators, expectations and the two phases.
+
+    report: `Report.to_dict()`, or None for an empty figure of the same models.
+    """
+    columns = style(roofline_columns(report)) if report else {name: {} for name in SOURCES}
+    span = columns.get("range") or {"x0": 0.1, "x1": 1e4, "y0": 1e11, "y1": 1e15}
+    plot = _log_plot("roofline", span, "Work per byte: FLOP for each byte of weights and KV cache", "FLOP/s per chip")
+    source = {name: ColumnDataSource(columns.get(name) or {c: [] for c in SOURCES[name]}, name=f"roofline.{name}") for name in SOURCES}
+    add = plot.add_glyph
+    add(source["fields"], Patches(xs="xs", ys="ys", fill_color="color", fill_alpha=0.07, line_color=None))
+    add(source["ridges"], Segment(x0="x", x1="x", y0="y0", y1="y", line_color="color", line_dash="dotted", line_width=1.2))
+    add(source["roofs"], MultiLine(xs="xs", ys="ys", line_color="color", line_width="width", line_alpha="alpha", line_cap="round"))
+    add(source["ceilings"], MultiLine(xs="xs", ys="ys", line_color="color", line_width=2, line_dash="dashed"))
+    add(source["trail"], MultiLine(xs="xs", ys="ys", line_color="color", line_width=1.5, line_alpha=0.55, line_dash=[2, 3]))
+    operators = add(source["operators"], Scatter(x="x", y="y", size="size", marker="marker", fill_color="color", fill_alpha=0.2, line_color="color", line_alpha=0.5),
+                    name="operators")
+    add(source["expected"], Segment(x0="x", x1="x", y0="low", y1="high", line_color="color", line_width=7, line_alpha=0.3, line_cap="round"))
+    expected = add(source["expected"], Scatter(x="x", y="expected", size=11, marker="marker", fill_color=None, line_color="color", line_width=2), name="expected")
+    phases = add(source["phases"], Scatter(x="x", y="y", size=16, marker="marker", fill_color="color", line_color="paper", line_width=2), name="phases")
+    text = {"text_font": _FONT, "text_font_size": "12px"}
+    add(source["roof_labels"], Text(x="x", y="y", text="text", text_color="color", text_align="align", text_baseline="bottom", y_offset=-4, angle="angle", **text))
+    add(source["ridges"], Text(x="x", y="y0", text="label", text_color="color", text_align="left", text_baseline="bottom", x_offset=6, y_offset=-6, **text))
+    add(source["phase_labels"], Text(x="x", y="y", text="text", text_color="color", text_align="align", text_baseline="middle", x_offset="dx", y_offset="dy",
+                                     text_font=_FONT, text_font_size="13px", text_font_style="bold"))
+    plot.add_tools(HoverTool(renderers=[operators, phases, expected], tooltips="<div class='tip'><b>@title</b><br>@tip</div>", attachment="horizontal"))
+    return plot
+
+
+# Every source of the roofline figure and its columns; chart_data gives the roles, `style` (or the page) the rest.
+SOURCES = {
+    "fields": ("xs", "ys", "color"), "ridges": ("x", "y", "y0", "label", "color"), "roofs": ("xs", "ys", "color", "width", "alpha"),
+    "roof_labels": ("x", "y", "text", "color", "align", "angle"), "ceilings": ("xs", "ys", "color"), "trail": ("xs", "ys", "color"),
+    "operators": ("x", "y", "size", "marker", "color", "title", "tip"), "expected": ("x", "expected", "low", "high", "marker", "color", "title", "tip"),
+    "phases": ("x", "y", "marker", "color", "paper", "title", "tip"), "phase_labels": ("x", "y", "text", "color", "align", "dx", "dy"),
+}
+
+
+def style(data: dict, palette: dict = PALETTE) -> dict:
+    """Columns of `roofline_columns` with a palette's colours, ready for the sources; the page's charts.mjs does the same for its themes."""
+    color = lambda roles: [palette[r] for r in roles]
+    roofs, phases, ops, span = data["roofs"], data["phases"], data["operators"], data["range"]
+    middle = (span["x0"] * span["x1"]) ** 0.5
+    left = [x > middle for x in phases["x"]]
+    labels = {"x": [], "y": [], "text": roofs["label"], "color": color(roofs["role"]), "align": [], "angle": [0.0] * len(roofs["label"])}
+    for xs, ys, role in zip(roofs["xs"], roofs["ys"], roofs["role"], strict=True):
+        memory = role == "memory"
+        labels["x"].append(xs[0] * 1.5 if memory else xs[1] / 1.1)
+        labels["y"].append(ys[0] * 1.5 * 1.35 if memory else ys[1])
+        labels["align"].append("left" if memory else "right")
+    return {
+        "range": span,
+        "fields": {**_only(data["fields"], "xs", "ys"), "color": color(data["fields"]["role"])},
+        "ridges": {**data["ridges"], "color": [palette["muted"]] * len(data["ridges"]["x"])},
+        "roofs": {**_only(roofs, "xs", "ys"), "color": color(roofs["role"]), "width": [2.5 if u else 1.2 for u in roofs["used"]], "alpha": [1.0 if u else 0.5 for u in roofs["used"]]},
+        "roof_labels": labels,
+        "ceilings": {**_only(data["ceilings"], "xs", "ys"), "color": color(data["ceilings"]["role"])},
+        "trail": {"xs": [], "ys": [], "color": []},
+        "operators": {**_only(ops, "x", "y", "size", "tip"), "marker": [MARKERS[p] for p in ops["phase"]], "color": color(ops["role"]),
+                      "title": [f"{p}: {n}" for p, n in zip(ops["phase"], ops["name"], strict=True)]},
+        "expected": {**_only(data["expected"], "x", "expected", "low", "high", "tip"), "marker": [MARKERS[n] for n in data["expected"]["name"]],
+                     "color": color(data["expected"]["role"]), "title": [f"{n}, expected" for n in data["expected"]["name"]]},
+        "phases": {**_only(phases, "x", "y", "tip"), "marker": [MARKERS[n] for n in phases["name"]], "color": color(phases["role"]),
+                   "paper": [palette["paper"]] * len(phases["x"]), "title": [f"{n}, at most" for n in phases["name"]]},
+        "phase_labels": {**_only(phases, "x", "y"), "text": phases["name"], "color": color(phases["role"]), "align": ["right" if r else "left" for r in left],
+                         "dx": [-14 if r else 14 for r in left], "dy": [14] * len(left)},
+    }
+
+
+def sweep_figure() -> Plot:
+    """Tokens per second per user and in all against batch, prompt or chips; empty, the page fills it."""
+    plot = _log_plot("sweep", {"x0": 1, "x1": 1e3, "y0": 1, "y1": 1e4}, " ", "tokens/s")
+    for name, marker in (("user", "circle"), ("total", "diamond")):
+        source = ColumnDataSource({"x": [], "y": [], "color": [], "title": [], "tip": []}, name=f"sweep.{name}")
+        line = ColumnDataSource({"xs": [], "ys": [], "color": []}, name=f"sweep.{name}_line")
+        plot.add_glyph(line, MultiLine(xs="xs", ys="ys", line_color="color", line_width=2))
+        shown = plot.add_glyph(source, Scatter(x="x", y="y", size=8, marker=marker, fill_color="color", line_color="color"))
+        plot.add_tools(HoverTool(renderers=[shown], tooltips="<div class='tip'><b>@title</b><br>@tip</div>"))
+    source = ColumnDataSource({"x": [], "y0": [], "y1": [], "color": []}, name="sweep.here")
+    plot.add_glyph(source, Segment(x0="x", x1="x", y0="y0", y1="y1", line_color="color", line_dash="dotted", line_width=1.5))
+    labels = ColumnDataSource({"x": [], "y": [], "text": [], "color": []}, name="sweep.labels")
+    plot.add_layout(LabelSet(source=labels, x="x", y="y", text="text", text_color="color", text_font=_FONT, text_font_size="12px", x_offset=8, y_offset=4))
+    return plot
+
+
+def _only(columns: dict, *names: str) -> dict:
+    return {name: columns[name] for name in names}
+
+
+def _log_plot(name: str, span: dict, x_label: str, y_label: str) -> Plot:
+    """An empty log-log plot whose ranges, axes and ticks carry names."""
+    plot = Plot(
+        name=f"{name}.plot", x_range=Range1d(span["x0"], span["x1"], name=f"{name}.x_range"), y_range=Range1d(span["y0"], span["y1"], name=f"{name}.y_range"),
+        x_scale=LogScale(), y_scale=LogScale(), sizing_mode="stretch_both", min_border_left=64, min_border_right=12, min_border_top=8, min_border_bottom=48,
+        outline_line_color=None, background_fill_color=None, border_fill_color=None, toolbar_location=None, output_backend="canvas", lod_threshold=None,
+    )
+    for side, label, low, high in (("below", x_label, -4, 8), ("left", y_label, -3, 21)):
+        labels = {10.0**e: text for e, text in decade_labels(low, high).items()}
+        axis = LogAxis(
+            name=f"{name}.{side}", axis_label=label, ticker=FixedTicker(ticks=list(labels), minor_ticks=[m * 10.0**e for e in range(low, high) for m in range(2, 10)]),
+            major_label_overrides=labels, axis_label_text_font=FONT, axis_label_text_font_size="12px", axis_label_text_font_style="normal",
+            major_label_text_font=FONT, major_label_text_font_size="12px", axis_line_color=PALETTE["rule"], major_tick_line_color=PALETTE["rule"],
+            minor_tick_line_color=None, major_label_text_color=PALETTE["muted"], axis_label_text_color=PALETTE["muted"], major_tick_in=0, major_tick_out=4,
+        )
+        plot.add_layout(axis, side)
+        plot.add_layout(Grid(name=f"{name}.grid_{side}", axis=axis, dimension=0 if side == "below" else 1, grid_line_color=PALETTE["rule"], grid_line_alpha=0.8))
+    plot.add_tools(PanTool(), WheelZoomTool(), ResetTool())
+    plot.toolbar.active_drag = plot.toolbar.active_scroll = None  # so that the page scrolls over the chart
+    return plot
+
+
+def to_html(report: dict, title: str = "Roofline") -> str:
+    """One self-contained HTML file of the roofline chart."""
+    plot = roofline_figure(report)
+    plot.width, plot.height, plot.sizing_mode, plot.toolbar_location = 960, 560, None, "right"
+    return file_html(plot, INLINE, title)

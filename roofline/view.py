@@ -1,0 +1,209 @@
+"""A Report as the page shows it: every number already written out, so that nothing is formatted in two languages.
+
+Words that a reader sees in their own language stay keys ("memory", "mlp"); the page's i18n files name them.
+"""
+
+from __future__ import annotations
+
+from .units import format_number, format_quantity
+
+THIN = "\u2009"
+GROUPS = ("attention_projection", "attention_core", "mlp", "experts", "shared_experts", "router", "recurrent", "norm", "elementwise",
+          "embedding", "lm_head", "collective")
+
+
+def seconds(value) -> str:
+    return format_quantity(value, "s")
+
+
+def bytes_(value) -> str:
+    return format_quantity(value, "B")
+
+
+def percent(value, digits: int = 2) -> str:
+    """A share as text.
+
+    >>> percent(0.0711).replace(THIN, " ")
+    '7.1 %'
+    """
+    if value is None:
+        return "–"
+    if 0 < value < 1e-4:
+        return f"<{THIN}0.01{THIN}%"
+    return f"{format_number(100 * value, 3 if value >= 0.995 else digits)}{THIN}%"
+
+
+def times(value) -> str:
+    """A ratio as text: "1.38x" with a real multiplication sign."""
+    return "–" if value is None else f"{format_number(value)}{THIN}×"
+
+
+def model_label(report: dict) -> str:
+    return report["model"].get("name") or report["model"]["id"]
+
+
+def view(report: dict) -> dict:
+    """All texts and tables of the page for one Report's dict."""
+    return {
+        "headline": headline(report), "figures": figures(report), "points": points(report),
+        "operators": {name: operators(report, name) for name in ("prefill", "decode")},
+        "time": {name: time_groups(report, name) for name in ("prefill", "decode")},
+        "memory": memory(report), "facts": facts(report), "warnings": report["warnings"],
+    }
+
+
+def headline(report: dict) -> dict:
+    """The parts of the sentence; `state` says which sentence: ok, misfit, precision or nodecode."""
+    decode, serving, mem = report["decode"], report["serving"], report["memory"]
+    parts = {
+        "model": model_label(report), "hardware": report["hardware"]["name"], "devices": str(report["layout"]["devices"]),
+        "weights": report["formats"]["weights"].upper() if report["formats"]["weights"].islower() else report["formats"]["weights"],
+        "need": bytes_(mem["total_bytes"]), "have": bytes_(mem["available_bytes"]),
+        "min_devices": "–" if mem["min_devices"] is None else format_number(mem["min_devices"]), "state": "ok", "bound": None,
+    }
+    if mem["fits"] is False:
+        parts["state"] = "misfit"
+    elif not decode or decode["limit_s"] is None:
+        parts["state"] = "precision"
+    else:
+        spent = decode["limit_parts_s"]
+        moved = decode["bytes"]["weights"] + decode["bytes"]["kv_read"] + decode["bytes"]["kv_write"]
+        parts |= {
+            "bound": decode["bound"], "user": format_number(serving["tokens_per_s_per_user"]), "total": format_number(serving["tokens_per_s"]),
+            "utilisation": percent(decode["compute_utilisation"]), "step": seconds(decode["limit_s"]), "bytes": bytes_(moved),
+            "flops": format_quantity(decode["flops"], "FLOP"), "ttft": seconds(serving["ttft_s"]),
+            "single": report["scenario"].get("batch", 1) * report["layout"]["dp"] == 1,
+            "balance": times(max(spent["memory"], spent["network"]) / spent["compute"]) if spent["compute"] else "–",
+        }
+    return parts
+
+
+def figures(report: dict) -> list:
+    """The strip of key figures: [{key, value, expected, role}]; `expected` is "about x (low to high)" where measurements allow."""
+    serving, mem, prefill, decode = report["serving"], report["memory"], report["prefill"], report["decode"]
+    rows = [
+        _figure("ttft", seconds(serving["ttft_s"]), prefill, "expected_s", 1.0, seconds),
+        _figure("tpot", seconds(serving["tpot_s"]), decode, "expected_s", 1.0, seconds),
+        _figure("user", _rate(serving["tokens_per_s_per_user"]), decode, "expected_s", 1.0, _rate, inverse=True),
+        _figure("total", _rate(serving["tokens_per_s"]), decode, "expected_s",
+                (serving["tokens_per_s"] or 0) / (serving["tokens_per_s_per_user"] or 1), _rate, inverse=True),
+    ]
+    share = None if mem["available_bytes"] in (None, 0) else mem["total_bytes"] / mem["available_bytes"]
+    rows.append({"key": "memory", "value": bytes_(mem["total_bytes"]), "of": None if mem["available_bytes"] is None else bytes_(mem["available_bytes"]),
+                 "share": share, "role": "misfit" if mem["fits"] is False else "plain"})
+    usd = (report["cost"] or {}).get("usd_per_million_output_tokens")
+    rows.append({"key": "cost", "value": "–" if usd is None else f"${format_number(usd)}", "role": "plain"})
+    return rows
+
+
+def _rate(value) -> str:
+    return "–" if value is None else format_number(value)
+
+
+def _figure(key, value, phase, field, factor, write, inverse=False) -> dict:
+    row = {"key": key, "value": value, "role": (phase or {}).get("bound") or "plain"}
+    if phase and phase.get("limit_s") is None:
+        row["role"] = "misfit"
+    if phase and phase.get("expected_s"):
+        at = (lambda s: factor / s) if inverse else (lambda s: s)
+        low, high = sorted((at(phase["expected_low_s"]), at(phase["expected_high_s"])))
+        row["expected"] = {"value": write(at(phase["expected_s"])), "low": write(low), "high": write(high)}
+    return row
+
+
+def points(report: dict) -> list:
+    """The table behind the chart: one row a phase."""
+    rows = []
+    for name in ("prefill", "decode"):
+        phase = report[name]
+        if not phase:
+            continue
+        chips = report["layout"]["tp"]
+        rows.append({
+            "phase": name, "bound": phase["bound"] if phase["limit_s"] is not None else "misfit", "limit": seconds(phase["limit_s"]),
+            "expected": seconds(phase["expected_s"]), "flops": format_quantity(phase["flops"], "FLOP"), "bytes": bytes_(phase["bytes"]["total"]),
+            "reached": format_quantity(phase["attainable_flops_per_s"] if phase["limit_s"] else None, "FLOP/s"),
+            "compute": percent(phase["compute_utilisation"]), "bandwidth": percent(phase["bandwidth_utilisation"]),
+            "intensity": f"{format_number(phase['intensity_flops_per_byte'])} FLOP/B", "chips": str(chips),
+        })
+    return rows
+
+
+def operators(report: dict, name: str) -> list:
+    """Rows of the operator table, slowest first; `sort` holds the plain numbers the columns sort by."""
+    phase = report[name]
+    if not phase:
+        return []
+    rows = []
+    for op in phase["operators"]:
+        took = op.get("expected_s") or op["limit_s"]
+        rows.append({
+            "name": op["name"], "group": op["group"], "count": str(op["count"]), "flops": format_quantity(op["flops"], "FLOP"),
+            "bytes": bytes_(op["bytes"] or op.get("link_bytes") or 0), "bound": op["bound"] or "plain", "time": seconds(took),
+            "intensity": "–" if op["intensity_flops_per_byte"] is None else format_number(op["intensity_flops_per_byte"]),
+            "share": percent(op["share"]), "width": round(op["share"] or 0, 4),
+            "sort": [op["name"], op["count"], op["flops"], op["bytes"], op["intensity_flops_per_byte"] or 0, op["bound"] or "", op["share"] or 0],
+        })
+    return sorted(rows, key=lambda r: -r["sort"][-1])
+
+
+def time_groups(report: dict, name: str) -> dict | None:
+    """Where the time of a phase goes, by operator group, largest first."""
+    phase = report[name]
+    if not phase:
+        return None
+    totals = {}
+    for op in phase["operators"]:
+        row = totals.setdefault(op["group"], {"share": 0.0, "time": 0.0, "bounds": {}})
+        row["share"] += op["share"] or 0.0
+        row["bounds"][op["bound"] or "plain"] = row["bounds"].get(op["bound"] or "plain", 0.0) + (op["share"] or 0.0)
+    total = phase["expected_s"] or phase["limit_s"]
+    rows = [{"group": g, "share": percent(v["share"]), "width": round(v["share"], 5), "bound": max(v["bounds"], key=v["bounds"].get),
+             "time": seconds(total * v["share"]) if total else "–"} for g, v in totals.items() if v["share"] > 0]
+    rows.sort(key=lambda r: -r["width"])
+    parts = phase.get("limit_parts_s")
+    return {
+        "total": seconds(total), "basis": "expected" if phase["expected_s"] else "limit", "groups": rows, "bound": phase["bound"],
+        "parts": [] if not parts else [{"key": k, "time": seconds(v), "width": round(v / phase["limit_s"], 5)} for k, v in parts.items() if v],
+    }
+
+
+def memory(report: dict) -> dict:
+    """The memory bar of the whole deployment's replica: parts, capacity, and what else would fit."""
+    mem = report["memory"]
+    whole = max(mem["total_bytes"], mem["available_bytes"] or 0) or 1
+    parts = [("weights", mem["weights_bytes_total"] if "weights_bytes_total" in mem else mem["weights_bytes"]),
+             ("kv", mem.get("kv_bytes_stored", mem["kv_bytes"])), ("activations", mem["activation_bytes"]), ("overhead", mem["overhead_bytes"])]
+    free = None if mem["available_bytes"] is None else mem["available_bytes"] - mem["total_bytes"]
+    return {
+        "fits": mem["fits"], "total": bytes_(mem["total_bytes"]), "available": bytes_(mem["available_bytes"]),
+        "free": None if free is None else bytes_(abs(free)), "capacity": None if mem["available_bytes"] is None else round(mem["available_bytes"] / whole, 5),
+        "parts": [{"key": k, "text": bytes_(v), "width": round(v / whole, 5), "share": percent(v / mem["total_bytes"])} for k, v in parts if v],
+        "max_batch": "–" if mem["max_batch"] is None else format_number(mem["max_batch"], 9),
+        "max_context": "–" if mem["max_context"] is None else format_number(mem["max_context"], 9),
+        "min_devices": "–" if mem["min_devices"] is None else format_number(mem["min_devices"], 9),
+        "kv_per_token": bytes_(report["model"]["kv_bytes_per_token_stored"]) if report["model"].get("kv_bytes_per_token_stored") else bytes_(report["model"]["kv_bytes_per_token"]),
+    }
+
+
+def facts(report: dict) -> dict:
+    """What is known of the model and the chip, with the source of each chip figure."""
+    m, h, p = report["model"], report["hardware"], report["model"]["parameters"]
+    return {
+        "model": {
+            "id": m["id"], "name": model_label(report), "family": m["architecture"], "total": format_quantity(p["total"]), "active": format_quantity(p["active"]),
+            "moe": p["active"] < 0.95 * p["total"], "layers": str(m.get("layers", "–")), "weights": bytes_(m["weights_bytes"]),
+            "kv": bytes_(m["kv_bytes_per_token"]), "bits": format_number(report["formats"]["bits_per_weight"]), "assumed": m.get("assumed", []),
+            "notes": m.get("notes", []), "source": m.get("source", ""), "max_context": format_number(m["max_context"], 9) if m.get("max_context") else "–",
+        },
+        "hardware": {
+            "id": h["id"], "name": h["name"], "bandwidth": format_quantity(h["bandwidth_bytes_per_s"], "B/s"), "memory": bytes_(h["memory_bytes"]),
+            "peaks": [{"format": k, "value": format_quantity(v, "FLOP/s" if not k.startswith("int") else "OP/s")} for k, v in h["peak_flops_per_s"].items()],
+            "ridge": f"{format_number(h['ridge_flops_per_byte'])} FLOP/B", "link": h.get("link") or "–",
+            "link_rate": format_quantity(h.get("link_bytes_per_s"), "B/s"), "grade": h.get("grade", ""), "source": h.get("source", ""),
+            "url": h.get("url", ""), "retrieved": str(h.get("retrieved", "")), "note": h.get("note", ""), "unverified": h.get("unverified", []),
+        },
+        "formats": {**{k: report["formats"][k] for k in ("weights", "activations", "kv", "compute", "compute_roof")},
+                    "peak": format_quantity(report["formats"]["compute_peak_flops_per_s"], "FLOP/s")},
+        "layout": report["layout"], "chips": report["layout"]["devices"],
+    }

@@ -1,0 +1,49 @@
+// Make the memory snapshot: boot Pyodide under Node, install our wheel, import and warm the bridge, store the memory.
+// usage: node snapshot.mjs PYODIDE_DIR WHEEL BRIDGE OUT.bin
+// Clocks and entropy are frozen first, so that the same inputs give the same bytes.
+import { readFileSync, writeFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { gzipSync } from "node:zlib";
+import { atMemoryBirth, xorWithFresh } from "../js/memory.mjs";
+
+// An uncaught error would print Pyodide's minified source; its own words are what helps.
+process.on("uncaughtException", (error) => { console.error(String(error?.message ?? error).slice(-3000)); process.exit(1); });
+
+const [folder, wheel, bridge, out] = process.argv.slice(2).map((p) => resolve(p));
+const now = 1_760_000_000_000;
+Date.now = () => now;
+performance.now = () => 0;
+Math.random = () => 0.5;
+crypto.getRandomValues = (array) => new Uint8Array(array.buffer, array.byteOffset, array.byteLength).fill(7) && array;
+
+const { loadPyodide } = await import(pathToFileURL(`${folder}/pyodide.mjs`).href);
+const { default: create } = await import(pathToFileURL(`${folder}/pyodide.asm.mjs`).href);
+let fresh = null;
+const pyodide = await loadPyodide({
+  _makeSnapshot: true, indexURL: `${folder}/`, env: { PYTHONHASHSEED: "0", HOME: "/home/pyodide" },
+  createPyodideModule: atMemoryBirth(create, (memory) => { fresh = memory.slice(); }),
+});
+pyodide.unpackArchive(new Uint8Array(readFileSync(wheel)), "wheel");
+pyodide.FS.writeFile(`${pyodide.runPython("import sysconfig; sysconfig.get_path('purelib')")}/roofline_bridge.py`, readFileSync(bridge));
+// warm() touches everything a call may import or read: after a restore there is no file system to read from.
+const seconds = pyodide.runPython(`
+import sys
+sys.dont_write_bytecode = True
+import importlib
+importlib.invalidate_caches()
+import roofline_bridge
+roofline_bridge.warm()
+if "random" in sys.modules:
+    sys.modules["random"].seed(0)
+import gc
+gc.collect(); gc.collect()
+len(sys.modules)
+`);
+const snapshot = pyodide.makeMemorySnapshot();
+xorWithFresh(snapshot, fresh);
+const packed = gzipSync(snapshot, { level: 9 });
+packed[9] = 255; // the "operating system" byte of the header: the same on every machine
+writeFileSync(out, packed);
+console.log(JSON.stringify({ modules: seconds, raw: snapshot.length, packed: packed.length }));
+process.exit(0);

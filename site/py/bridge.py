@@ -1,0 +1,216 @@
+"""The only Python the page calls: `handle(request_json) -> response_json`, strings both ways.
+
+request: {"v": 1, "id": n, "method": name, "params": {...}}; response: {"id": n, "ok": true, "result": ...} or
+{"id": n, "ok": false, "error": {"kind": "input" | "bug", "field", "message"}}. Ordinary Python: the tests call it on CPython.
+The page's form is a flat object of a Scenario's field names with the text typed in ("8k"), only what differs from the default.
+"""
+
+from __future__ import annotations
+
+import json
+import traceback
+from functools import lru_cache
+from importlib.util import find_spec
+
+import roofline
+from roofline import catalogue, chart_data, formats, hardware, view
+from roofline.errors import InputError
+from roofline.model import kv_bytes_per_token, parameters
+from roofline.report import evaluate
+from roofline.scenario import Scenario, resolve
+from roofline.units import format_number, format_quantity
+
+PROTOCOL = 1
+DEFAULT = {"model": "llama-3.1-70b", "hardware": "h200-sxm", "devices": "2", "weights": "fp8", "batch": "32", "prompt": "8k", "output": "512"}
+MAX_REQUEST = 4_000_000  # characters
+
+
+def handle(request_json: str) -> str:
+    """Answer one request; never raises."""
+    number = None
+    try:
+        if len(request_json) > MAX_REQUEST:
+            raise InputError("request", f"{len(request_json):,} characters", f"must be at most {MAX_REQUEST:,}")
+        request = json.loads(request_json)
+        number = request.get("id")
+        if request.get("v") != PROTOCOL:
+            raise InputError("protocol", request.get("v"), f"must be {PROTOCOL}: the page is of another build, reload it")
+        method = METHODS.get(request.get("method"))
+        if not method:
+            raise InputError("method", request.get("method"), f"must be one of {', '.join(METHODS)}")
+        return _dump({"id": number, "ok": True, "result": method(request.get("params") or {})})
+    except InputError as error:
+        return _dump({"id": number, "ok": False, "error": {"kind": "input", "field": error.field, "message": str(error)}})
+    except Exception as error:  # a bug: said as one, with its traceback for a report
+        text = traceback.format_exc()[-4000:]
+        return _dump({"id": number, "ok": False, "error": {"kind": "bug", "field": None, "message": f"{type(error).__name__}: {error}"[:500], "traceback": text}})
+
+
+def _dump(value) -> str:
+    return json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+
+
+def scenario_of(form: dict) -> Scenario:
+    """The form's Scenario; a catalogue model is named, a pasted config takes its place."""
+    if not isinstance(form, dict):
+        raise InputError("form", type(form).__name__, "must be an object")
+    return Scenario.from_dict({k: v for k, v in form.items() if v not in ("", None)})
+
+
+def form_of(scenario: Scenario) -> dict:
+    """The form that shows a Scenario: its fields as text."""
+    form = {}
+    for key, value in scenario.to_dict().items():
+        form[key] = str(value).lower() if isinstance(value, bool) else f"{value:.12g}" if isinstance(value, float) else str(value)
+    return form
+
+
+def _evaluate(params: dict) -> dict:
+    """{form} -> {report, chart, view, fragment}."""
+    scenario = scenario_of(params.get("form", {}))
+    report = evaluate(scenario).to_dict()
+    return {"report": report, "chart": chart_data.roofline_columns(report), "view": view.view(report), "fragment": scenario.to_fragment()}
+
+
+def _parse_config(params: dict) -> dict:
+    """{text, read_as} -> what was read from a pasted config.json."""
+    text = params.get("text", "")
+    if not isinstance(text, str) or not text.strip():
+        raise InputError("config", "", "is empty; paste the text of a model's config.json")
+    scenario = Scenario(model=params.get("name") or "pasted", config=text, read_as=params.get("read_as", ""))
+    return {"config": text, "model": model_row(resolve(scenario).arch)}
+
+
+def model_row(arch) -> dict:
+    """A model as the page lists it."""
+    counts = parameters(arch)
+    detail = format_quantity(counts["total"])
+    if counts["active"] < 0.95 * counts["total"] and arch.is_moe:
+        detail += f" · {format_quantity(counts['active'])} active"
+    return {"id": arch.id, "name": arch.name or arch.id, "family": arch.family, "detail": detail, "total": counts["total"],
+            "kv": format_quantity(kv_bytes_per_token(arch), "B"), "layers": arch.layer_count}
+
+
+def chip_row(id: str) -> dict:
+    """A chip as the page lists it."""
+    chip = hardware.load(id)
+    memory = "" if chip.memory_bytes is None else format_quantity(chip.memory_bytes, "B") + " · "
+    return {"id": id, "name": chip.name, "vendor": chip.vendor, "kind": chip.kind, "detail": memory + format_quantity(chip.bandwidth_bytes_per_s, "B/s"),
+            "domain": chip.domain, "peaks": [k for k, _ in chip.peaks]}
+
+
+@lru_cache(maxsize=1)
+def _catalogue_once() -> dict:
+    models = []
+    for entry in catalogue.entries():
+        id = entry if isinstance(entry, str) else entry["id"] if isinstance(entry, dict) else entry.id
+        row = model_row(catalogue.load(id))
+        row["id"] = id
+        models.append(row)
+    return {
+        "models": models, "chips": [chip_row(id) for id in hardware.ids()], "formats": list(formats.names()), "default": DEFAULT,
+        "features": [name for name in ("levers", "explore", "measured", "calibration", "cost") if find_spec(f"roofline.{name}")],
+        "version": roofline.__version__,
+    }
+
+
+def _catalogue(_params: dict) -> dict:
+    return _catalogue_once()
+
+
+def _link(params: dict) -> dict:
+    """{form} -> the same question as a link's fragment, a command and Python."""
+    scenario = scenario_of(params.get("form", {}))
+    fields = ", ".join(f"{k}={v!r}" for k, v in scenario.to_dict().items())
+    python = f"from roofline.scenario import Scenario\nfrom roofline.report import evaluate\n\nprint(evaluate(Scenario({fields})).to_json(indent=1))"
+    return {"fragment": scenario.to_fragment(), "cli": scenario.to_cli(), "python": python}
+
+
+def _from_link(params: dict) -> dict:
+    """{fragment} -> {form, notices}."""
+    scenario, notices = Scenario.from_fragment(str(params.get("fragment", "")))
+    return {"form": form_of(scenario), "notices": list(notices)}
+
+
+def _sweep(params: dict) -> dict:
+    """{form, axis} -> one row a point: what happens as batch, prompt or the number of chips grows."""
+    axis = params.get("axis", "batch")
+    if axis not in SWEEPS:
+        raise InputError("axis", axis, f"must be one of {', '.join(SWEEPS)}")
+    base = scenario_of(params.get("form", {}))
+    here = {"batch": base.batch, "prompt": base.prompt, "devices": resolve(base).layout.devices}[axis]
+    rows = []
+    for x in sorted({*SWEEPS[axis], here}):
+        changes = {axis: x} if axis != "devices" else {"devices": x, "tp": None, "dp": None}
+        if axis == "prompt" and x <= base.cached:
+            continue
+        try:
+            report = evaluate(base.replace(**changes)).to_dict()
+        except InputError as error:
+            rows.append({"x": x, "here": x == here, "fits": False, "label": format_number(x, 9), "why": str(error)})
+            continue
+        serving, decode, prefill = report["serving"], report["decode"], report["prefill"]
+        fits = serving["tpot_s"] is not None
+        point = chart_data.roofline_columns(report)["phases"] if params.get("trail") else None
+        rows.append({
+            "x": x, "here": x == here, "fits": fits, "label": format_number(x, 9), "user": serving["tokens_per_s_per_user"], "total": serving["tokens_per_s"],
+            "ttft": serving["ttft_s"], "bound": decode["bound"] if fits else "misfit", "prefill_bound": prefill["bound"] if fits else "misfit",
+            "text": {"user": format_number(serving["tokens_per_s_per_user"]), "total": format_number(serving["tokens_per_s"]),
+                     "ttft": format_quantity(serving["ttft_s"], "s"), "tpot": format_quantity(serving["tpot_s"], "s"),
+                     "utilisation": view.percent(decode["compute_utilisation"]), "memory": format_quantity(report["memory"]["total_bytes"], "B")},
+            **({"point": dict(zip(point["name"], zip(point["x"], point["y"])))} if point else {}),
+        })
+    return {"axis": axis, "rows": rows}
+
+
+SWEEPS = {
+    "batch": [2**n for n in range(0, 13)],
+    "prompt": [128 * 2**n for n in range(0, 14)],
+    "devices": [1, 2, 4, 8, 16, 32, 64],
+}
+
+
+def _export(params: dict) -> dict:
+    """{form} -> the Report as indented JSON, and its operators as CSV."""
+    report = evaluate(scenario_of(params.get("form", {})))
+    names = ("phase", "name", "group", "count", "flops", "bytes", "intensity_flops_per_byte", "bound", "limit_s", "share")
+    lines = [",".join(names)]
+    for phase in ("prefill", "decode"):
+        part = report.to_dict()[phase]
+        lines += [",".join("" if v is None else str(v) for v in (phase, *(op[n] for n in names[1:]))) for op in (part or {"operators": []})["operators"]]
+    return {"json": report.to_json(indent=1), "csv": "\n".join(lines) + "\n"}
+
+
+def _ping(_params: dict) -> dict:
+    return {"version": roofline.__version__, "protocol": PROTOCOL}
+
+
+def _explore(params: dict) -> dict:
+    if not find_spec("roofline.explore"):
+        raise InputError("explore", "", "is not in this build")
+    from roofline import explore  # needs NumPy, which the worker loads first
+
+    return explore.for_page(params)
+
+
+METHODS = {
+    "evaluate": _evaluate, "catalogue": _catalogue, "parse_config": _parse_config, "link": _link, "from_link": _from_link,
+    "sweep": _sweep, "explore": _explore, "export": _export, "ping": _ping,
+}
+
+
+def warm() -> None:
+    """Touch all that a call may import or read, before the memory snapshot is taken: after a restore there are no files."""
+    form = dict(DEFAULT)
+    catalogue_ = _catalogue_once()
+    for entry in catalogue_["models"]:
+        catalogue.load(entry["id"])
+    config = '{"model_type":"llama","hidden_size":4096,"num_hidden_layers":32,"num_attention_heads":32,"num_key_value_heads":8,"intermediate_size":14336,"vocab_size":128256}'
+    calls = [("evaluate", {"form": form}), ("evaluate", {"form": form | {"weights": "q4_k_m"}}), ("evaluate", {"form": form | {"hardware": "h1oo"}}),
+             ("evaluate", {"form": {"model": "pasted", "config": config, "hardware": "rtx-4090"}}), ("parse_config", {"text": config}), ("parse_config", {"text": "{"}),
+             ("link", {"form": form}), ("from_link", {"fragment": Scenario(model="pasted", config=config).to_fragment()}), ("sweep", {"form": form}),
+             ("export", {"form": form}), ("ping", {}), ("nonsense", {})]
+    for method, params in calls:
+        answer = json.loads(handle(_dump({"v": PROTOCOL, "id": 0, "method": method, "params": params})))
+        if not answer["ok"] and answer["error"]["kind"] == "bug":
+            raise RuntimeError(f"{method} {params}: {answer['error']['traceback']}")
