@@ -63,8 +63,8 @@ def _find(key: str, field: str, name: str) -> Format:
 
 def _grouped(family: str, base: Format, match: re.Match, key: str) -> Format:
     bits, groups = int(match[1]), match[2] or ("none" if "no-group" in key else "")
-    group = 0 if groups == "none" else int(groups or (128 if base.scale[1] == 128 else base.scale[1]))
-    if group and not 8 <= group <= 65536:
+    group = 0 if groups == "none" else int(groups or base.scale[1])
+    if groups != "none" and not 8 <= group <= 65536:
         raise InputError("group size", group, "must be from 8 to 65536")
     zero = base.zero_bits
     if family in ("gptq", "awq") or re.search("asym|-zp|-zero", key):

@@ -47,14 +47,14 @@ def names() -> tuple:
 def parse(key: str, field: str = "weights", given: str = "") -> Format:
     """Read a preset's name (already in the form of `name_key`) into a Format.
 
-    A name may end in -imatrix or -no-imatrix (how Q4_0, IQ4_XS and a few others were made) and in
-    -pre-2026 or -pre-2024 (rules of older files). Raises InputError with the nearest name.
+    A name may end in -imatrix or -no-imatrix (how Q4_0, IQ4_XS and a few others were made) and in -pre-2026 (a fused
+    QKV had rules of its own), -pre-2025 (also: MLA's kv_b not split) or -pre-2024 (also: another Q2_K): older files. Raises InputError with the nearest name.
 
     >>> parse("q4-k-m").name
     'Q4_K_M'
     """
     stem, era, imatrix = key, "", None
-    for suffix, value in (("-pre-2024", "2023"), ("-pre-2026", "2025")):
+    for suffix, value in (("-pre-2024", "2023"), ("-pre-2025", "2024"), ("-pre-2026", "2025")):
         if stem.endswith(suffix):
             stem, era = stem[:-len(suffix)], value
     for suffix, value in (("-no-imatrix", False), ("-static", False), ("-imatrix", True)):
@@ -62,23 +62,23 @@ def parse(key: str, field: str = "weights", given: str = "") -> Format:
             stem, imatrix = stem[:-len(suffix)], value
     stem = {"mxfp4": "mxfp4-moe", "fp16": "f16", "fp32": "f32", "bfloat16": "bf16"}.get(stem, stem)
     by_key = {name_key(name): name for name in names()}
-    if stem in by_key:
+    if stem in block_names() and catalogue()[block_names()[stem]].preset:  # a block type: the mix is the preset of that name
+        fmt = catalogue()[block_names()[stem]]
+        name = _SHORT.get(fmt.preset, fmt.preset.upper())
+        row = table().get(name, {})
+        fmt = replace(fmt, name=fmt.name.upper(), preset=name if row else fmt.preset)
+    elif stem in by_key:
         name = by_key[stem]
         row = table()[name]
         base = catalogue()[row["type"]]
         fmt = Format(name=name, bits=base.bits, compute=base.compute, covers="gguf", preset=name, source=SOURCE)
-    elif stem in block_names() and catalogue()[block_names()[stem]].preset:
-        fmt = catalogue()[block_names()[stem]]
-        name = _SHORT.get(fmt.preset, fmt.preset)
-        row = table().get(name, {})
-        fmt = replace(fmt, preset=name)
     else:
         hint = "; Unsloth's dynamic (UD) mixes follow no fixed rule: take the nearest plain preset" if stem.startswith("ud-") else ""
         raise InputError(field, given or key, "is not a number format known here"
                          + (hint or nearest(given or key, (*block_names(), *(n.lower() for n in names())))))
     imatrix = row.get("imatrix", False) if imatrix is None else imatrix
     fmt = replace(fmt, imatrix=imatrix, rules=era)
-    if fmt.block is None:
+    if not fmt.block:
         fmt = replace(fmt, typical_bits=_typical_bits(fmt))
     return fmt
 
@@ -158,14 +158,14 @@ def _role(t: Tensor) -> str:
 
 
 @lru_cache(maxsize=128)
-def _parts(arch: Architecture) -> tuple:
-    """The GGUF tensors of a model: (part, layers), in the order the quantiser meets them."""
+def _parts(arch: Architecture, split_mla: bool) -> tuple:
+    """The GGUF tensors that each entry of arch.tensors becomes: (part, layers)."""
     found = []
     mla = next((a for a in arch.attentions if a.decode_qk_dim), None)
     conv_rows = {layer: t.rows for t in arch.tensors if "conv1d" in t.name for layer in t.layers}
     for index, t in enumerate(arch.tensors):
         role, rows, cols = _role(t), t.rows * t.copies, t.cols
-        if role == "kv_b" and mla:
+        if role == "kv_b" and mla and split_mla:
             # Split into K (transposed, per head: rows of qk_nope columns) and V; neither is "attn_v-like".
             rope = mla.decode_qk_dim - t.cols
             nope = mla.qk_dim - rope
@@ -262,7 +262,7 @@ def _type(row: dict, part: _Part, i: int, n: int, shape: _Shape, fmt: Format) ->
         return "q6_k" if role == "output" else "q2_k" if role in ("q", "k", "embedding") else "q3_k"
     if role == "output" or (role == "embedding" and shape.tied):
         if shape.falcon or part.cols % catalogue()[default].block[0]:
-            return row.get("output", "q8_0") if row.get("output") == "q8_0" else "q8_0"
+            return "q8_0"
         return row.get("output") or ("q8_0" if default == "q8_0" else "q6_k")
     if "experts" in row:
         return row["experts"] if part.stacked else default
@@ -294,21 +294,25 @@ def types(arch: Architecture, fmt: Format, gqa: float | None = None):
     row = table().get(fmt.preset) or {"type": fmt.preset}
     shape = _shape(arch, gqa)
     native = getattr(arch.quantization, "gguf_experts", "") if catalogue()[row["type"]].block[0] == 1 else ""
-    order = {}
-    for part, layers in _parts(arch):
-        place = "v" if part.role in ("v", "qkv", "kv_b") and (part.role == "v" or not fmt.rules) else part.role
-        order.setdefault(place, []).extend((layer, arch.tensors[part.index].name, part.index) for layer in layers or (0,))
-    rank = {place: {item: i for i, item in enumerate(sorted(items))} for place, items in order.items()}
-    for part, layers in _parts(arch):
+    parts = _parts(arch, fmt.rules not in ("2023", "2024"))
+    old = bool(fmt.rules)
+    place = lambda role: "v" if role == "v" or (role in ("qkv", "kv_b") and not old) else role
+    order = {}  # where the quantiser's counters stand at each tensor: layer by layer, by name within a layer
+    for part, layers in parts:
+        order.setdefault(place(part.role), []).extend((layer, arch.tensors[part.index].name) for layer in layers or (0,))
+    rank = {role: {item: i for i, item in enumerate(sorted(items))} for role, items in order.items()}
+    layer_rank = {role: {layer: i for i, layer in enumerate(sorted({layer for layer, _ in items}))} for role, items in order.items()}
+    for part, layers in parts:
         if part.role == "absent":
             continue
-        place = "v" if part.role in ("v", "qkv", "kv_b") and (part.role == "v" or not fmt.rules) else part.role
+        role, name = place(part.role), arch.tensors[part.index].name
+        n = len(order[role]) if role == "v" else shape.layers
         counts = Counter()
         for layer in layers or (0,):
-            i = rank[place][(layer, arch.tensors[part.index].name, part.index)]
-            if place in ("down", "up") and shape.experts > 1 and not row.get("small"):
-                i = layer
-            n = len(order[place]) if place == "v" else shape.layers
+            if role in ("down", "up") and not row.get("small"):
+                i = layer if shape.experts > 1 else layer_rank[role][layer]
+            else:
+                i = rank[role][(layer, name)]
             kind = native if native and part.stacked and part.role in ("down", "up") else _type(row, part, i, n, shape, fmt)
             counts[_fallback(kind, part.cols)] += 1
         for kind, count in counts.items():

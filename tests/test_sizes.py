@@ -1,0 +1,59 @@
+"""Checkpoint sizes against published files.
+
+tests/data/sizes.csv holds exact or printed sizes with their source; `changes` are the config fields in which that
+checkpoint differs from the catalogue model (a larger vocabulary, a sibling of another size). `check` says how: exact
+(tensor bytes to the byte), file and repo (a file adds metadata: header, tokenizer), range (the printed figure with its
+rounding), 0.3% (older rules) and 1% (rounded card values, memory after loading).
+"""
+
+import csv
+import json
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from roofline import catalogue, formats, presets
+from roofline.families import from_hf_config
+
+DATA = Path(__file__).parent / "data"
+ROWS = list(csv.DictReader((DATA / "sizes.csv").open(encoding="utf-8")))
+LARGEST_METADATA = 14e6  # a tokenizer of 262,144 entries
+
+
+def model(row):
+    return from_hf_config({**catalogue.config_of(row["model"]), **json.loads(row["changes"] or "{}")}, id=row["model"])
+
+
+def size(row):
+    return sum(formats.weight_bytes(model(row), formats.parse(row["format"])))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda r: f"{r['model_id'][-40:]}-{r['format']}")
+def test_size_agrees_with_the_published_file(row):
+    ours, low, high = size(row), int(row["bytes_lo"]), int(row["bytes_hi"])
+    match row["check"]:
+        case "exact":
+            assert ours == int(row["bytes"])
+        case "file":
+            assert 0 < int(row["bytes"]) - ours < LARGEST_METADATA
+        case "repo":
+            assert 0 < int(row["bytes"]) - ours < 3 * LARGEST_METADATA
+        case "range":
+            assert low <= ours <= high
+        case bound:
+            tolerance = float(bound.rstrip("%")) / 100
+            assert low * (1 - tolerance) <= ours <= high * (1 + tolerance)
+
+
+def test_largest_error_of_each_grade():
+    """Whatever the row's own check, nothing is off by more than its grade allows."""
+    worst = defaultdict(float)
+    for row in ROWS:
+        middle = int(row["bytes"] or 0) or (int(row["bytes_lo"]) + int(row["bytes_hi"])) / 2
+        worst[row["grade"]] = max(worst[row["grade"]], abs(size(row) / middle - 1))
+    print({grade: f"{error:.4%}" for grade, error in sorted(worst.items())})
+    assert worst["A1"] == worst["A2"] == 0
+    assert worst["B2"] < 1e-4
+    assert worst["C"] < 0.003
+    assert worst["D"] < 0.01 and worst["E"] < 0.01
