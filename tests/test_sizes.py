@@ -57,3 +57,17 @@ def test_largest_error_of_each_grade():
     assert worst["B2"] < 1e-4
     assert worst["C"] < 0.003
     assert worst["D"] < 0.01 and worst["E"] < 0.01
+
+
+TYPES = list(csv.DictReader((DATA / "gguf_types.csv").open(encoding="utf-8")))
+
+
+@pytest.mark.parametrize("row", TYPES, ids=lambda r: f"{r['model']}-{r['format']}")
+def test_block_types_are_those_the_loader_counts(row):
+    """llama.cpp prints how many tensors of each type a file holds; norms and biases (f32) aside, the rules give the same."""
+    arch, counts = model(row), defaultdict(int)
+    for index, kind, _, _, count in presets.types(arch, formats.parse(row["format"])):
+        split = 2 if arch.tensors[index].group == "experts" and arch.tensors[index].name.endswith("gate_up_proj") else 1
+        counts[kind.removeprefix("ggml-")] += count * split
+    counts.pop("f32")
+    assert counts == {kind: int(n) for kind, n in (item.split(":") for item in row["counts"].split())}
