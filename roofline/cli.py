@@ -8,7 +8,7 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
-from . import catalogue, formats, hardware, roof
+from . import catalogue, formats, hardware, levers, roof
 from .errors import InputError
 from .model import kv_bytes_per_token, parameters, state_bytes_per_sequence
 from .report import evaluate
@@ -186,6 +186,50 @@ def text_report(report) -> str:
     return "\n".join(lines)
 
 
+def _levers(args):
+    answer = levers.levers(scenario_of(args), args.goal)
+    if args.json:
+        return emit(answer)
+    base = answer["base"]
+    print(f"now: {format_quantity(base['tpot_s'], 's')} a token, {format_number(base['tokens_per_s'])} tokens/s in all, TTFT {format_quantity(base['ttft_s'], 's')}")
+    for row in answer["levers"]:
+        gain, f = row["gain"][args.goal], row["figures"]
+        print(f"  {'no time' if gain is None else format(gain, '7.2f') + 'x'}  {row['title']}: {format_quantity(f['tpot_s'], 's')} a token, {format_number(f['tokens_per_s'])} tokens/s; {row['price']}")
+    return None
+
+
+def _layouts(args):
+    answer = levers.layouts(scenario_of(args), args.goal)
+    if args.json:
+        return emit(answer)
+    for row in answer["layouts"]:
+        f = row["figures"]
+        print(f"  tp {row['tp']:3} pp {row['pp']:3} ep {row['ep']:3} dp {row['dp']:3}  {format_quantity(f['tpot_s'], 's'):>9} a token  {format_number(f['tokens_per_s']):>9} tokens/s  TTFT {format_quantity(f['ttft_s'], 's')}  {row['bound']}-bound")
+    print(f"{answer['tried']} tried: {answer['refused']} impossible, {answer['unfit']} do not fit")
+    return None
+
+
+def _compare(args):
+    one = scenario_of(args)
+    changes = {}
+    for pair in args.change:
+        key, sign, value = pair.partition("=")
+        if not sign:
+            raise InputError("change", pair, "must read field=value, such as weights=fp8")
+        changes[key.replace("-", "_")] = value
+    two = Scenario.from_dict(one.to_dict() | changes)
+    answer = levers.compare(one, two)
+    if args.json:
+        return emit(answer)
+    for key, a in answer["a"]["figures"].items():
+        ratio = answer["ratio"][key]
+        print(f"  {key:32} {a!s:>24} {answer['b']['figures'][key]!s:>24}" + (f"  x{ratio:.3f}" if ratio else ""))
+    for name in ("prefill", "decode"):
+        top = answer[name]["groups"][0]
+        print(f"  {name}: {top['group']} moved most, by {format_quantity(top['change_s'], 's')}")
+    return None
+
+
 def _roof(args):
     answer = roof.bare(peak=parse_quantity(args.peak, "FLOP/s", field="peak", low=1, high=1e25), bandwidth=parse_quantity(args.bandwidth, "bytes/s", field="bandwidth", low=1, high=1e25),
                        intensity=parse_quantity(args.intensity, "FLOP/byte", field="intensity", low=1e-9, high=1e12))
@@ -233,6 +277,13 @@ def build_parser() -> argparse.ArgumentParser:
     p.add_argument("id", nargs="?")
     p = command("estimate", _estimate, "one scenario: time, bound, memory")
     _scenario_options(p)
+    for name, run, text in (("levers", _levers, "what to change, ranked by what it gives here"), ("layouts", _layouts, "every legal layout of these chips, best first")):
+        p = command(name, run, text)
+        _scenario_options(p)
+        p.add_argument("--goal", default="tpot" if name == "levers" else "throughput", help="tpot, ttft, throughput, cost or memory")
+    p = command("compare", _compare, "the scenario beside a changed one: which operator moved the total")
+    _scenario_options(p)
+    p.add_argument("--change", action="append", default=[], metavar="FIELD=VALUE", help="what is different in the second (may be repeated)")
     p = command("roof", _roof, "the bare roofline: peak, bandwidth and intensity typed by hand")
     for name in ("peak", "bandwidth", "intensity"):
         p.add_argument("--" + name, required=True)
