@@ -21,7 +21,7 @@ from .units import parse_quantity
 
 SCHEMA = 1
 MAX_LINK = 200_000  # characters; a pasted config deflates to a few hundred bytes
-MAX_CONFIG = 1_000_000  # characters of a config once inflated
+MAX_CONFIG = catalogue.MAX_CONFIG  # characters of a config once inflated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
