@@ -312,7 +312,7 @@ def resolve(s: Scenario) -> Resolved:
         activations = formats.parse(wanted if chip.peak(wanted) else "bf16", "activations")
     else:
         activations = formats.parse(s.activations, "activations")
-        if activations.compute not in COMPUTE_BITS:
+        if COMPUTE_BITS.get(activations.compute) != round(activations.bits):
             raise InputError("activations", s.activations, f"is not an arithmetic; use one of {', '.join(COMPUTE_BITS)}")
         if COMPUTE_BITS[activations.compute] < 16 and not chip.peak(activations.compute):
             lacks = activations.compute
