@@ -21,7 +21,8 @@ _PCIE_LANE = {"Gen3": 0.985e9, "Gen4": 1.969e9, "Gen5": 3.938e9, "Gen6": 7.563e9
 class Accelerator:
     """One chip (or board) as software sees it.
 
-    peaks: ((format, FLOP/s), ...) dense, FP32 accumulation. memory_bytes [bytes] or None where it depends on what is
+    peaks: ((format, FLOP/s), ...) dense, FP32 accumulation; fast_peaks: the same with FP16 accumulation, where that differs
+    (only bounds on measurements use them). memory_bytes [bytes] or None where it depends on what is
     plugged in (CPUs). bandwidth_bytes_per_s: main memory. link_bytes_per_s: one direction, all links of the chip summed;
     pair_bytes_per_s: between two chips where that is less than the sum. domain: chips the fast links join.
     grade: A to D or DOUBTFUL, `unverified` names the fields below it.
@@ -55,6 +56,7 @@ class Accelerator:
     url: str = ""
     retrieved: str = ""
     note: str = ""
+    fast_peaks: tuple = ()
 
     def __post_init__(self):
         if not self.peaks:
@@ -71,6 +73,14 @@ class Accelerator:
             if key == name:
                 return value
         return None
+
+    def fast_peak(self, name: str) -> float:
+        """Dense peak of one format with FP16 accumulation [FLOP/s]; 0 where none is known.
+
+        >>> load("rtx-4090").fast_peak("bf16")
+        330300000000000.0
+        """
+        return max((value for key, value in self.fast_peaks if key == name or (key, name) == ("fp16", "bf16")), default=0.0)
 
     @property
     def host_bytes_per_s(self) -> float | None:
@@ -122,6 +132,7 @@ def _from_entry(id: str, entry: dict) -> Accelerator:
         tdp_w=entry.get("tdp_w"), list_price_usd=entry.get("list_price_usd"), usd_per_hour=entry.get("cloud_usd_per_hour"),
         price_source=entry.get("cloud_price_source", ""), grade=entry["grade"], unverified=tuple(entry.get("unverified", ())),
         check=entry.get("check", ""), source=entry["source"], url=entry["url"], retrieved=str(entry["retrieved"]), note=entry.get("note", ""),
+        fast_peaks=tuple((k.removesuffix("_accum_fp16"), float(round(v * 1e12))) for k, v in entry["peaks"].items() if k.endswith("_accum_fp16")),
     )
 
 
