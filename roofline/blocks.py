@@ -61,6 +61,11 @@ class Format:
 
 
 def name_key(name: str) -> str:
+    """A format's name in lower case with every run of punctuation as one hyphen.
+
+    >>> name_key("FP8 E4M3 (block 128x128)")
+    'fp8-e4m3-block-128x128'
+    """
     return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-")
 
 
@@ -86,6 +91,7 @@ def catalogue() -> dict:
 
 @lru_cache(maxsize=1)
 def names() -> dict:
+    """Every literal name and alias (in the form of `name_key`) -> the name in data/formats.toml."""
     table = tomllib.loads((files("roofline") / "data" / "formats.toml").read_text("utf-8"))
     names = {}
     for name, row in table.items():
