@@ -74,16 +74,16 @@ def ministral(m: Build):
     m.norm(*TWO_NORMS)
 
 
-@family("qwen2", "qwen3")
+@family("qwen2", "qwen3", "qwen2_vl_text", "qwen2_5_vl_text", "qwen3_vl_text")
 def qwen(m: Build):
     c = m.c
     m.embed()
-    window = c.opt("sliding_window") if c.flag("use_sliding_window") else None
+    window = c.opt("sliding_window") if c.flag("use_sliding_window", False) else None
     first = c.int("max_window_layers", 0) if window else 0
     kinds = c.kinds("layer_types", m.n, lambda i: "sliding_attention" if window and i >= first else "full_attention", SLIDING)
     for layers, w in m.sliding(kinds, window):
         m.core(layers=layers, window=w)
-    if c.type == "qwen2":
+    if c.type.startswith("qwen2"):
         m.gqa(bias=True, out_bias=False, core=False)
     else:
         m.gqa(bias=c.flag("attention_bias"), qk_norm="head", core=False)
@@ -96,7 +96,7 @@ def smollm3(m: Build):
     c = m.c
     m.embed()
     window = c.opt("sliding_window") if c.flag("use_sliding_window") else None
-    rope = c.items("no_rope_layers", m.n) or [(i + 1) % c.int("no_rope_layer_interval") for i in m.all]
+    rope = c.items("no_rope_layers") and c.items("no_rope_layers", m.n) or [(i + 1) % c.int("no_rope_layer_interval") for i in m.all]
     kinds = c.kinds("layer_types", m.n, lambda i: "sliding_attention" if window and not rope[i] else "full_attention", SLIDING)
     for layers, w in m.sliding(kinds, window):
         m.core(layers=layers, window=w)
@@ -166,12 +166,12 @@ def persimmon(m: Build):
     m.norm(*TWO_NORMS, bias=True)
 
 
-@family("glm", "glm4")
+@family("glm", "glm4", "glm4v_text", "glm_ocr_text")
 def glm(m: Build):
     m.embed()
-    m.gqa(bias=m.c.flag("attention_bias"), out_bias=False)
+    m.gqa(bias=m.c.type != "glm_ocr_text" and m.c.flag("attention_bias", True), out_bias=False)
     m.gated_mlp(fused="gate_up_proj")
-    m.norm(*TWO_NORMS, *(("post_self_attn_layernorm", "post_mlp_layernorm") if m.c.type == "glm4" else ()))
+    m.norm(*TWO_NORMS, *(("post_self_attn_layernorm", "post_mlp_layernorm") if m.c.type != "glm" else ()))
 
 
 @family("cohere", "cohere2")
@@ -230,3 +230,20 @@ def starcoder2(m: Build):
     m.gqa(bias=bias, window=m.c.opt("sliding_window"))
     m.plain_mlp(names=("c_fc", "c_proj"), bias=bias)
     m.norm(*TWO_NORMS, bias=True)
+
+
+@family("hunyuan_v1_dense")
+def hunyuan(m: Build):
+    m.embed()
+    m.gqa(bias=m.c.flag("attention_bias"), qk_norm="head", norms=("query_layernorm", "key_layernorm"))
+    m.gated_mlp()
+    m.norm(*TWO_NORMS)
+
+
+@family("minicpm3", "youtu")
+def latent(m: Build):
+    """Dense feed-forward under multi-head latent attention."""
+    m.embed()
+    m.mla(bias=m.c.flag("attention_bias"), v=m.c.opt("v_head_dim") or m.split(m.hidden, m.heads))
+    m.gated_mlp()
+    m.norm(*TWO_NORMS)

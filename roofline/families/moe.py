@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from .dense import SLIDING, TWO_NORMS, every
-from .parts import ROUTER, Build
+from ..errors import InputError
+from .dense import SLIDING, TWO_NORMS
+from .parts import Build
 from .registry import family
 
 
@@ -29,11 +30,11 @@ def mixtral(m: Build):
     m.norm(*TWO_NORMS, bias=phi)
 
 
-@family("qwen2_moe", "qwen3_moe")
+@family("qwen2_moe", "qwen3_moe", "qwen3_vl_moe_text")
 def qwen_moe(m: Build):
     c = m.c
     m.embed()
-    window = c.opt("sliding_window") if c.flag("use_sliding_window") else None
+    window = c.opt("sliding_window") if c.flag("use_sliding_window", False) else None
     first = c.int("max_window_layers", 0) if window and c.type == "qwen2_moe" else 0
     kinds = c.kinds("layer_types", m.n, lambda i: "sliding_attention" if window and i >= first else "full_attention", SLIDING)
     for layers, w in m.sliding(kinds, window):
@@ -79,7 +80,7 @@ def deepseek(m: Build):
     m.norm(*TWO_NORMS)
 
 
-@family("glm4_moe", "solar_open", "dots1", "sarvam_moe")
+@family("glm4_moe", "solar_open", "dots1", "sarvam_moe", "glm4v_moe_text")
 def glm4_moe(m: Build):
     c = m.c
     m.embed()
@@ -114,3 +115,70 @@ def olmoe(m: Build):
     m.gqa(bias=c.flag("attention_bias"), qk_norm="flat")
     m.moe(c.int("num_experts"), c.int("num_experts_per_tok"), m.ff)
     m.norm(*(TWO_NORMS if c.type == "olmoe" else ("post_attention_layernorm", "post_feedforward_layernorm")))
+
+
+@family("deepseek_v32", "glm_moe_dsa")
+def deepseek_sparse(m: Build):
+    """Latent attention to the top-k tokens that a small indexer picks; GLM-5.2 shares one indexer among several layers."""
+    c = m.c
+    m.embed()
+    shared = ["full"] * m.n
+    if c.type == "glm_moe_dsa":
+        pattern = c.get("index_topk_pattern", None)
+        if isinstance(pattern, str):
+            pattern = [{"F": "full", "S": "shared"}.get(s, s) for s in pattern]
+        period, offset = max(c.int("index_topk_freq", 0, fallback=1), 1), c.int("index_skip_topk_offset", 0, fallback=2)
+        rule = (lambda i: pattern[i]) if isinstance(pattern, list) and len(pattern) == m.n else (lambda i: "shared" if max(i - offset + 1, 0) % period else "full")
+        shared = c.kinds("indexer_types", m.n, rule, ("full", "shared"))
+    indexed, follow = m.where(lambda i: shared[i] == "full"), m.where(lambda i: shared[i] != "full")
+    index = {"index_heads": c.int("index_n_heads"), "index_dim": c.int("index_head_dim"), "index_elements": c.int("index_head_dim")}
+    m.mla(layers=indexed, bias=c.flag("attention_bias"), topk=c.int("index_topk"), kind="sparse", **index)
+    m.indexer(layers=indexed)
+    if follow:
+        m.mla(layers=follow, bias=c.flag("attention_bias"), topk=c.int("index_topk"), kind="sparse")
+    first = c.int("first_k_dense_replace", 0)
+    kinds = c.kinds("mlp_layer_types", m.n, lambda i: "dense" if i < first else "sparse", ("dense", "sparse"))
+    mlp_by_kind(m, kinds)
+    m.norm(*TWO_NORMS)
+
+
+def mlp_by_kind(m: Build, kinds: list, **more):
+    """Dense where a layer is called "dense", DeepSeek's experts elsewhere."""
+    c = m.c
+    dense, sparse_ = m.where(lambda i: kinds[i] == "dense"), m.where(lambda i: kinds[i] != "dense")
+    if dense:
+        m.gated_mlp(layers=dense)
+    if sparse_:
+        ff = c.int("moe_intermediate_size")
+        m.moe(c.int("n_routed_experts"), c.int("num_experts_per_tok"), ff, layers=sparse_, shared_ff=ff * (c.opt("n_shared_experts", 0) or 0), **more)
+
+
+@family("mistral4")
+def mistral4(m: Build):
+    deepseek(m)
+
+
+@family("hy_v3")
+def hy_v3(m: Build):
+    c = m.c
+    m.embed()
+    m.gqa(bias=c.flag("attention_bias"), qk_norm="head")
+    kinds = c.kinds("mlp_layer_types", m.n, lambda i: "sparse" if i else "dense", ("dense", "sparse"))
+    dense, layers = m.where(lambda i: kinds[i] == "dense"), m.where(lambda i: kinds[i] == "sparse")
+    if dense:
+        m.gated_mlp(layers=dense, bias=c.flag("mlp_bias"))
+    ff = c.int("moe_intermediate_size")
+    m.moe(c.int("num_experts"), c.int("num_experts_per_tok"), ff, layers=layers, shared_ff=ff * (c.opt("num_shared_experts", 0) or 0))
+    m.norm(*TWO_NORMS)
+
+
+@family("hunyuan_v1_moe")
+def hunyuan_moe(m: Build):
+    c = m.c
+    m.embed()
+    m.gqa(bias=c.flag("attention_bias"), qk_norm="head", norms=("query_layernorm", "key_layernorm"))
+    experts, active = c.each("num_experts", m.n), c.each("moe_topk", m.n)
+    if len(set(experts)) != 1 or len(set(active)) != 1:
+        raise InputError("num_experts", "differs from layer to layer", "must be the same in all layers")
+    m.moe(experts[0], active[0], m.ff, router="mlp.gate.wg", shared="mlp.shared_mlp.", shared_ff=m.ff)
+    m.norm(*TWO_NORMS)

@@ -6,6 +6,7 @@ set of layers (all of them unless said otherwise); names are those of the publis
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 
 from ..errors import InputError
@@ -26,7 +27,15 @@ class Build:
         self.recurrents: list = []
         self.notes: list = []
         self.tied = False
-        self._kv_tied_layers = ()
+        self.wrapper = ""  # the multimodal model_type this language model is inside of
+        self.tie: bool | None = None  # what a multimodal wrapper decides for its language model
+
+    def inside(self, c: Reader) -> "Build":
+        """Go on with a nested config: the core sizes are read anew."""
+        for name in ("hidden", "n", "all", "heads", "vocab", "ff", "kv_heads", "head_dim"):
+            self.__dict__.pop(name, None)
+        self.c = c
+        return self
 
     # Core sizes, read when first asked for, so that a family without attention needs no heads.
     @cached_property
@@ -99,19 +108,24 @@ class Build:
         """A tensor the model holds once, outside its layers."""
         self.tensors.append(Tensor(name=name, group=group, rows=rows, cols=cols, kind=kind if cols > 1 or kind != "linear" else "vector"))
 
-    def embed(self, *, name="model.embed_tokens", head="lm_head", norm="model.norm", norm_bias=False, head_bias=False, vocab=None, tied=None):
+    def embed(self, *, name="model.embed_tokens", head="lm_head", norm="model.norm", norm_bias=False, head_bias=False, vocab=None, head_vocab=None,
+              tied=None):
         """Input embedding, final norm and LM head (absent when tied)."""
         vocab, h = vocab or self.vocab, self.hidden
-        self.tied = self.c.flag("tie_word_embeddings", False) if tied is None else tied
+        self.tied = self.tie if self.tie is not None else self.c.flag("tie_word_embeddings", False) if tied is None else tied
         self.once(name, "embedding", vocab, h, "table")
         if norm:
             self.once(norm, "norm", h)
             if norm_bias:
                 self.once(norm + ".bias", "norm", h)
         if not self.tied:
-            self.once(head, "lm_head", vocab, h)
+            self.once(head, "lm_head", head_vocab or vocab, h)
         if head_bias:
-            self.once(head + ".bias", "lm_head", vocab)
+            self.once(head + ".bias", "lm_head", head_vocab or vocab)
+
+    def idle(self, start: int):
+        """Mark the tensors from index `start` on as held in memory but not used for text."""
+        self.tensors[start:] = [replace(t, kind="idle") for t in self.tensors[start:]]
 
     # Attention.
     def core(self, *, layers=None, heads=None, kv=None, d=None, v=None, **more):
@@ -159,10 +173,10 @@ class Build:
         full = self.where(lambda i: kinds[i] != "sliding_attention")
         return [(layers, w) for layers, w in ((slide, window), (full, None)) if layers]
 
-    def mla(self, *, layers=None, heads=None, bias=False, prefix="self_attn.", out="o_proj", group=ATTN, core=True, q_lora=None, norm_bias=False, **more):
+    def mla(self, *, layers=None, heads=None, bias=False, prefix="self_attn.", out="o_proj", group=ATTN, core=True, q_lora=None, v=None, **more):
         """Multi-head latent attention (DeepSeek): low-rank q (optional) and kv, one shared rope key; the cache is the latent."""
         c, h, heads = self.c, self.hidden, heads or self.heads
-        rank, rope, nope, v = c.int("kv_lora_rank"), c.int("qk_rope_head_dim", 0), c.int("qk_nope_head_dim", 0), c.int("v_head_dim")
+        rank, rope, nope, v = c.int("kv_lora_rank"), c.int("qk_rope_head_dim", 0), c.int("qk_nope_head_dim", 0), v or c.int("v_head_dim")
         q_lora = c.opt("q_lora_rank") if q_lora is None else q_lora
         if q_lora:
             self.linear(prefix + "q_a_proj", group, q_lora, h, layers=layers, bias=bias)
@@ -178,6 +192,14 @@ class Build:
             more.setdefault("kind", "mla")
             self.core(layers=layers, heads=heads, kv=1, d=nope + rope, v=v, kv_elements=rank + rope,
                       decode_qk_dim=rank + rope, decode_v_dim=rank, **more)
+
+    def indexer(self, layers=None, prefix="self_attn.indexer."):
+        """The lightning indexer of DeepSeek sparse attention: its own small query and key, and a weight per index head."""
+        heads, d = self.c.int("index_n_heads"), self.c.int("index_head_dim")
+        self.linear(prefix + "wq_b", ATTN, heads * d, self.c.int("q_lora_rank"), layers=layers)
+        self.linear(prefix + "wk", ATTN, d, self.hidden, layers=layers)
+        self.norm(prefix + "k_norm", size=d, bias=True, layers=layers)
+        self.linear(prefix + "weights_proj", ATTN, heads, self.hidden, layers=layers)
 
     # Feed-forward.
     def gated_mlp(self, ff=None, *, layers=None, prefix="mlp.", bias=False, group=MLP, names=("gate_proj", "up_proj", "down_proj"), fused=None,
@@ -234,6 +256,28 @@ class Build:
         layers = self.all if layers is None else tuple(layers)
         if layers:
             self.recurrents.append(Recurrent(layers=layers, kind=kind, state_bytes=int(state_bytes), flops_per_token=float(flops_per_token)))
+
+    def mamba2(self, *, heads, head_dim, state, groups, kernel=4, conv_bias=True, proj_bias=False, layers=None, prefix="mamba.", norm=True, group=RECURRENT,
+               inner=None, hidden=None):
+        """Mamba-2: one input projection (gate, x, B, C, dt), a depthwise convolution, the state-space scan, a gated norm, an output projection."""
+        inner, hidden = inner or heads * head_dim, hidden or self.hidden
+        conv = inner + 2 * groups * state
+        self.linear(prefix + "in_proj", group, inner + conv + heads, hidden, layers=layers, bias=proj_bias)
+        self.vector(prefix + "conv1d", group, conv * kernel, layers=layers)
+        if conv_bias:
+            self.vector(prefix + "conv1d.bias", group, conv, layers=layers)
+        for name in ("dt_bias", "A_log", "D"):
+            self.vector(prefix + name, group, heads, layers=layers)
+        if norm:
+            self.norm(prefix + "norm", size=inner, layers=layers)
+        self.linear(prefix + "out_proj", group, hidden, inner, layers=layers, bias=proj_bias)
+        # Per token: the convolution, then decay, outer product and read-out of a heads x head_dim x state matrix.
+        self.recurrent("mamba2", conv * kernel * BF16 + heads * head_dim * state * FP32, 2 * conv * kernel + 6 * heads * head_dim * state, layers)
+
+    def delta_state(self, kind, conv, kernel, heads, key, value, layers):
+        """State of a gated delta rule: a convolution's last inputs and a key x value matrix per head (kept in fp32)."""
+        # Per token: decay, read the old value, write the correction, read out; two FLOPs an element each, one for the decay.
+        self.recurrent(kind, conv * kernel * BF16 + heads * key * value * FP32, 2 * conv * kernel + 7 * heads * key * value, layers)
 
     def done(self, *, id: str, family: str, name: str = "", source: str = "", quantization=None) -> Architecture:
         """The finished model."""

@@ -16,6 +16,8 @@ from ..errors import InputError
 
 LARGEST = {"layers": 10_000, "size": 1_000_000, "vocab": 100_000_000, "experts": 100_000, "context": 1_000_000_000}
 _MISSING = object()
+# Names that older configs use for kinds of layers.
+_LEGACY_KINDS = {"mamba": "linear_attention", "attention": "full_attention", "deepseek_sparse_attention": "indexed_attention", "qwen_sparse_attention": "indexed_attention"}
 
 
 @lru_cache(maxsize=1)
@@ -155,7 +157,7 @@ class Reader:
         given = self.items(name)
         if given is None:
             return [rule(i) for i in range(count)]
-        given = self.items(name, count)
+        given = [_LEGACY_KINDS.get(kind, kind) if isinstance(kind, str) else kind for kind in self.items(name, count)]
         for kind in given:
             if kind not in allowed:
                 raise InputError(self.field(name), kind, f"must be one of {', '.join(allowed)}")
