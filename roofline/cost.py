@@ -38,6 +38,32 @@ def break_even_tokens_per_s(usd_per_hour, api_usd_per_million):
     return usd_per_hour / 3600.0 / api_usd_per_million * 1e6
 
 
+def token_prices(usd_per_hour, batch, prompt, output, prefill_s, tpot_s, prefill_usd_per_hour=0.0, prefill_tokens_per_s=None) -> tuple:
+    """(input, output, output with its share of the input) in USD per million tokens; everything broadcasts.
+
+    usd_per_hour: of one replica [USD/h]; batch [sequences]; prompt: its tokens that are computed, per sequence; output [tokens];
+    prefill_s: of the whole batch [s]; tpot_s [s]. With a separate prefill pool the input is priced on that pool.
+
+    >>> [round(p, 4) for p in token_prices(3.6, 10, 1000, 100, 1.0, 0.01)]
+    [0.1, 1.0, 2.0]
+    """
+    price_out = usd_per_million(usd_per_hour, batch / tpot_s)
+    if prefill_tokens_per_s is None:
+        price_in = usd_per_million(usd_per_hour, batch * prompt / prefill_s)
+    else:
+        price_in = usd_per_million(prefill_usd_per_hour, prefill_tokens_per_s)
+    return price_in, price_out, price_out + price_in * prompt / output
+
+
+def joules_per_token(watts, seconds, tokens):
+    """Power x time / tokens [J].
+
+    >>> joules_per_token(700.0, 0.02, 10)
+    1.4
+    """
+    return watts * seconds / tokens
+
+
 def hourly_price(s, chip) -> tuple:
     """(USD/h of one chip or None, where it comes from)."""
     if s.usd_per_hour is not None:
@@ -62,16 +88,11 @@ def cost(r, prefill_s, tpot_s, request_s, cached_s=None, prefill_usd_per_hour: f
     if each is None or tpot_s is None or prefill_s is None:
         return empty
     replica = each * layout.devices / layout.dp
-    fresh = s.batch * (s.prompt - s.cached)
-    output = usd_per_million(replica, s.batch / tpot_s)
-    if prefill_tokens_per_s:
-        price_in = usd_per_million(prefill_usd_per_hour, prefill_tokens_per_s)
-    else:
-        price_in = usd_per_million(replica, fresh / prefill_s)
+    price_in, price_out, all_in = token_prices(replica, s.batch, s.prompt - s.cached, s.output, prefill_s, tpot_s, prefill_usd_per_hour, prefill_tokens_per_s)
     return empty | {
-        "usd_per_million_input_tokens": price_in, "usd_per_million_output_tokens": output,
+        "usd_per_million_input_tokens": price_in, "usd_per_million_output_tokens": price_out,
         "usd_per_million_cached_input_tokens": usd_per_million(replica, s.batch * s.cached / cached_s) if s.cached and cached_s else 0.0 if s.cached else None,
-        "usd_per_million_output_tokens_all_in": output + price_in * (s.prompt - s.cached) / s.output,
+        "usd_per_million_output_tokens_all_in": all_in,
         "break_even_tokens_per_s": break_even_tokens_per_s(each * layout.devices, s.api_usd_per_million) if s.api_usd_per_million else None,
     }
 
@@ -106,8 +127,8 @@ def energy(r, decode, tpot_s, prefill_s) -> dict:
     chips = r.layout.devices / r.layout.dp
     watts = None if chip.tdp_w is None else chip.tdp_w * chips * s.pue
     return {
-        "joules_per_output_token": watts * tpot_s / s.batch if watts and tpot_s else None,
-        "joules_per_input_token": watts * prefill_s / (s.batch * (s.prompt - s.cached)) if watts and prefill_s else None,
+        "joules_per_output_token": joules_per_token(watts, tpot_s, s.batch) if watts and tpot_s else None,
+        "joules_per_input_token": joules_per_token(watts, prefill_s, s.batch * (s.prompt - s.cached)) if watts and prefill_s else None,
         "basis": "TDP x time x PUE: a ceiling, since chips that wait draw less", "watts": watts,
         "dram_joules_per_output_token": decode.bytes["total"] * per_byte * 1e-12 / s.batch if per_byte and not s.draft else None, "dram_pj_per_byte": per_byte, "dram_source": source,
         "flops_per_joule_peak": max(v for _, v in chip.peaks) / chip.tdp_w if chip.tdp_w else None,

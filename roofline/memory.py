@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from . import formats
 from .model import Architecture, state_bytes_per_sequence
-from .numeric import minimum
+from .numeric import maximum, minimum
 from .parallel import Layout
 
 # Tokens that an engine runs through the model at once in prefill; longer prompts go in chunks (vLLM's max_num_batched_tokens is 8,192 for serving).
@@ -29,7 +29,7 @@ def weights_per_device(arch: Architecture, weights, layout: Layout, offload: flo
     """Weights on one chip [bytes]: everything / (tp x pp), experts / (max(tp, ep) x pp), less the share kept in host memory."""
     experts, rest = weight_split(arch, weights)
     away_experts, away_rest = (offload, 0.0) if arch.is_moe else (0.0, offload)
-    return (rest * (1 - away_rest) / layout.tp + experts * (1 - away_experts) / max(layout.tp, layout.ep)) / layout.pp
+    return (rest * (1 - away_rest) / layout.tp + experts * (1 - away_experts) / maximum(layout.tp, layout.ep)) / layout.pp
 
 
 def kv_bytes(arch: Architecture, kv, tokens, tp: int = 1):
@@ -45,7 +45,7 @@ def kv_bytes(arch: Architecture, kv, tokens, tp: int = 1):
     total = float(state_bytes_per_sequence(arch))
     for a in arch.attentions:
         element = formats.kv_bytes_per_element(kv, a.kv_elements // max(1, 2 * a.kv_heads) or a.qk_dim)
-        copies = max(1, tp / a.kv_heads)
+        copies = maximum(1, tp / a.kv_heads)
         held = minimum(tokens, a.window) if a.window else tokens
         total = total + (held * a.kv_elements / a.compress + tokens * a.index_elements) * element * a.count * copies
     return total
@@ -70,6 +70,19 @@ def activation_bytes(arch: Architecture, batch, prompt, tp: int = 1):
     return tokens * (2 * arch.hidden * tp + inner) * 2.0 + minimum(batch, PREFILL_CHUNK) * arch.vocab * 4.0
 
 
+def demand(arch: Architecture, weights, kv, *, batch, prompt, output, layout: Layout, overhead: float = 0.0, block: int = 1, offload: float = 0.0,
+           offload_kv: float = 0.0, extra: float = 0.0) -> tuple:
+    """(weights, cache of one sequence, working memory, overhead) of one replica, summed over its chips [bytes]; all of it broadcasts.
+
+    The replica needs weights + batch x cache + working + overhead. Arguments as in `footprint`.
+    """
+    group = layout.tp * layout.pp
+    blocks = -(-(prompt + output) // block) * block
+    # The fullest stage holds the fullest share of layers; stages are taken as equal.
+    return (weights_per_device(arch, weights, layout, offload) * group + extra, kv_bytes(arch, kv, blocks, layout.tp) * (1 - offload_kv),
+            activation_bytes(arch, batch / layout.pp, prompt, layout.tp) * layout.pp, overhead * group)
+
+
 def footprint(arch: Architecture, weights, kv, *, batch: int, prompt: int, output: int, layout: Layout, memory_bytes: float | None,
               utilisation: float = 1.0, overhead: float = 0.0, block: int = 1, offload: float = 0.0, offload_kv: float = 0.0, extra: float = 0.0) -> dict:
     """The `memory` part of a Report, for one replica: parts, total, whether it fits, and the largest that would.
@@ -79,13 +92,9 @@ def footprint(arch: Architecture, weights, kv, *, batch: int, prompt: int, outpu
     sequence rounding up to whole blocks; offload, offload_kv: shares in host memory; extra: bytes of a draft model.
     """
     group = layout.tp * layout.pp
-    stored = weights_per_device(arch, weights, layout, offload) * group + extra
-    blocks = -(-(prompt + output) // block) * block
-    each = kv_bytes(arch, kv, blocks, layout.tp) * (1 - offload_kv)
-    # The fullest stage holds the fullest share of layers; stages are taken as equal.
+    stored, each, working, other = demand(arch, weights, kv, batch=batch, prompt=prompt, output=output, layout=layout, overhead=overhead, block=block,
+                                          offload=offload, offload_kv=offload_kv, extra=extra)
     cache = each * batch
-    working = activation_bytes(arch, batch / layout.pp, prompt, layout.tp) * layout.pp
-    other = overhead * group
     total = stored + cache + working + other
     result = {
         "weights_bytes": sum(formats.weight_bytes(arch, weights)), "weights_bytes_per_device": stored / group,

@@ -1,4 +1,4 @@
-"""`maximum`, `minimum`, `ceil`, `where` for Python numbers and NumPy arrays alike.
+"""`maximum`, `minimum`, `ceil`, `any_true`, `where` for Python numbers and NumPy arrays alike.
 
 Every formula in the package is written once with these and broadcasts. NumPy is never imported
 here: an array can only arrive from a caller who has imported it already, so one answer needs no
@@ -51,6 +51,15 @@ def ceil(x):
     return _numpy().ceil(x) if is_array(x) else math.ceil(x)
 
 
+def any_true(condition) -> bool:
+    """Whether a condition holds at all, anywhere in an array.
+
+    >>> any_true(2 > 1)
+    True
+    """
+    return bool(condition.any()) if is_array(condition) else bool(condition)
+
+
 def where(condition, a, b):
     """`a` where the condition holds, else `b`. Both are evaluated.
 
@@ -60,3 +69,12 @@ def where(condition, a, b):
     if is_array(condition) or is_array(a) or is_array(b):
         return _numpy().where(condition, a, b)
     return a if condition else b
+
+
+def exp(x):
+    """e to the x, elementwise if an array.
+
+    >>> exp(0)
+    1.0
+    """
+    return _numpy().exp(x) if is_array(x) else math.exp(x)

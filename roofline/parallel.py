@@ -10,12 +10,16 @@ from dataclasses import dataclass
 
 from .errors import InputError
 from .model import Architecture
+from .numeric import any_true, is_array, maximum, where
 from .operators import Operator, block_count, routed_layers, totals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """tp, pp, ep, dp [chips]. ep counts chips that share one set of experts: it divides tp, or spans ep / tp replicas."""
+    """tp, pp, ep, dp [chips]. ep counts chips that share one set of experts: it divides tp, or spans ep / tp replicas.
+
+    Each may be a NumPy array, for many layouts at once; only whole numbers are checked here.
+    """
 
     tp: int = 1
     pp: int = 1
@@ -25,6 +29,8 @@ class Layout:
     def __post_init__(self):
         for name in ("tp", "pp", "ep", "dp"):
             value = getattr(self, name)
+            if is_array(value):
+                continue
             if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 65536:
                 raise InputError(name, value, "must be a whole number from 1 to 65,536")
 
@@ -35,7 +41,7 @@ class Layout:
     @property
     def pool(self) -> int:
         """Replicas whose tokens share one set of experts."""
-        return max(1, self.ep // self.tp)
+        return maximum(1, self.ep // self.tp)
 
 
 def check(layout: Layout, arch: Architecture) -> None:
@@ -94,19 +100,21 @@ def collectives(arch: Architecture, p, layout: Layout, activation_bytes: float =
     ops = []
     tp, hidden = layout.tp, arch.hidden
     _, tokens, sampled = totals(p)
-    if tp > 1:
+    if any_true(tp > 1):
         blocks = block_count(arch)
-        ops.append(Operator(name="all-reduce", group="collective", count=blocks, roof="link", link_bytes=ring_bytes(tokens * hidden * 2.0, tp) * blocks, messages=blocks))
+        ops.append(Operator(name="all-reduce", group="collective", count=blocks, roof="link", link_bytes=ring_bytes(tokens * hidden * 2.0, tp) * blocks,
+                            messages=where(tp > 1, blocks, 0)))
         ops.append(Operator(name="all-gather logits", group="collective", count=1, roof="link",
-                            link_bytes=ring_bytes(sampled * arch.vocab * 2.0, tp) / 2, messages=1))
-    if layout.ep > 1:
+                            link_bytes=ring_bytes(sampled * arch.vocab * 2.0, tp) / 2, messages=where(tp > 1, 1, 0)))
+    # Within one tp group every rank holds all tokens, so only experts beyond it need a dispatch of this rank's share of them.
+    spans = layout.pool > 1
+    if any_true(spans):
         layers, k = routed_layers(arch)
-        # Within one tp group every rank holds all tokens, so only experts beyond it need a dispatch of this rank's share of them.
-        if layout.pool > 1:
-            sent = tokens / tp * k * hidden * (layout.ep - 1) / layout.ep
-            ops.append(Operator(name="all-to-all dispatch", group="collective", count=layers, roof="link", link_bytes=sent * activation_bytes * layers, messages=layers))
-            ops.append(Operator(name="all-to-all combine", group="collective", count=layers, roof="link", link_bytes=sent * 2.0 * layers, messages=layers))
-    if layout.pp > 1:
+        sent = where(spans, tokens / tp * k * hidden * (layout.ep - 1) / layout.ep, 0.0)
+        messages = where(spans, layers, 0)
+        ops.append(Operator(name="all-to-all dispatch", group="collective", count=layers, roof="link", link_bytes=sent * activation_bytes * layers, messages=messages))
+        ops.append(Operator(name="all-to-all combine", group="collective", count=layers, roof="link", link_bytes=sent * 2.0 * layers, messages=messages))
+    if any_true(layout.pp > 1):
         hops = layout.pp - 1
         ops.append(Operator(name="pipeline hop", group="collective", count=hops, roof="link", link_bytes=tokens * hidden * 2.0 / tp * hops, messages=hops))
     return tuple(ops)

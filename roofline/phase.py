@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from . import memory, roof
 from .hardware import COMPUTE_BITS
+from .numeric import any_true, maximum, minimum
 from .operators import Pass, forward
 from .parallel import collectives
 from .scenario import Resolved
@@ -68,9 +69,20 @@ def operators_of(r: Resolved, p, arch=None, weights=None) -> tuple:
     ops = forward(arch, p, weights=weights or r.weights, activation_bytes=in_bytes, kv=r.kv, compute=r.compute if weights is None else "bf16",
                   attention_compute=attention_format(r), skew=s.routing, fused=s.fused, imbalance=s.imbalance, offload=s.offload, offload_kv=s.offload_kv,
                   sequence_parallel=s.sequence_parallel)
-    if r.layout.devices > 1:
+    if any_true(r.layout.devices > 1):
         ops += collectives(arch, p, r.layout, in_bytes)
     return ops
+
+
+def prefill_pass(s, layout) -> Pass:
+    """All prompts of the batch, less what is cached. s: a Scenario, or anything with its batch, prompt and cached; all may be arrays."""
+    return Pass(sequences=1.0 * s.batch, new_tokens=1.0 * (s.prompt - s.cached), start=1.0 * s.cached, pool=layout.pool)
+
+
+def decode_pass(s, layout, fed: int = 1) -> Pass:
+    """One decode step of one micro-batch: each pipeline stage works on its share of the batch. fed: tokens per sequence (a verify step feeds draft + 1)."""
+    return Pass(sequences=s.batch / minimum(layout.pp, s.batch), new_tokens=1.0 * fed, start=1.0 * s.prompt, steps=1.0 * maximum(s.output - 1, 1),
+                sampled=1.0 * fed, pool=layout.pool)
 
 
 def bound_of(compute: float, mem: float, network: float, host: float = 0.0) -> str:
@@ -92,8 +104,7 @@ def phase(r: Resolved, p: Pass, *, roofs: roof.Roofs, timed: bool, e, rounds: in
     sums, weights, kv_read, kv_write, activations, link, flops = [0.0] * 4, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     spans = []
     for op in ops:
-        c, m, n, h = roof.op_parts(op, roofs, tp)
-        c /= stages
+        c, m, n, h = roof.op_parts(op, roofs, tp, stages)
         sums[0] += c
         sums[1] += m
         sums[2] += n
@@ -105,7 +116,7 @@ def phase(r: Resolved, p: Pass, *, roofs: roof.Roofs, timed: bool, e, rounds: in
         activations += op.activation_bytes
         link += op.link_bytes
         flops += op.flops
-    limit = max(sums)
+    limit = roof.longest(sums)
     expected_ops = [roof.op_expected(op, roofs, tp, e) for op in ops] if e is not None and timed else None
     expected = None
     if expected_ops is not None:
@@ -136,11 +147,11 @@ def phase(r: Resolved, p: Pass, *, roofs: roof.Roofs, timed: bool, e, rounds: in
     )
 
 
-def bubble(tokens: float, stages: int) -> float:
+def bubble(tokens, stages):
     """Share of the serial time that a pipeline of `stages` needs for `tokens` tokens in chunks: (n + stages - 1) / (n x stages).
 
     >>> bubble(8192 * 4, 4)
     0.4375
     """
-    chunks = max(1.0, tokens / memory.PREFILL_CHUNK)
+    chunks = maximum(1.0, tokens / memory.PREFILL_CHUNK)
     return (chunks + stages - 1) / (chunks * stages)

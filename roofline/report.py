@@ -7,8 +7,7 @@ from dataclasses import dataclass, fields
 
 from . import calibration, cost, formats, memory, roof, service
 from .model import kv_bytes_per_token, parameters, state_bytes_per_sequence
-from .operators import Pass
-from .phase import OperatorRow, Phase, attention_format, operators_of, phase
+from .phase import Phase, attention_format, decode_pass, operators_of, phase, prefill_pass
 from .scenario import Resolved, Scenario, resolve
 from .units import format_quantity
 
@@ -76,12 +75,9 @@ def evaluate(scenario: Scenario | Resolved) -> Report:
     steps = max(s.output - 1, 1)
     split = min(layout.pp, s.batch)  # micro-batches: each pipeline stage works on its share of the batch
     common = {"roofs": roofs, "timed": timed, "e": expectation}
-    prefill = phase(r, Pass(sequences=float(s.batch), new_tokens=float(s.prompt - s.cached), start=float(s.cached), pool=layout.pool),
-                    stages=layout.pp, context=s.prompt, **common)
-    plain = Pass(sequences=s.batch / split, new_tokens=1.0, start=float(s.prompt), steps=float(steps), pool=layout.pool)
-    fed = Pass(sequences=s.batch / split, new_tokens=s.draft + 1.0, start=float(s.prompt), steps=float(steps), sampled=s.draft + 1.0, pool=layout.pool) if s.draft else plain
-    decode = phase(r, fed, rounds=split, context=s.prompt + (steps + 1) / 2, **common)
-    plain_s = max(roof.limit_parts(operators_of(r, plain), roofs, layout)) if s.draft and timed else decode.limit_s
+    prefill = phase(r, prefill_pass(s, layout), stages=layout.pp, context=s.prompt, **common)
+    decode = phase(r, decode_pass(s, layout, s.draft + 1), rounds=split, context=s.prompt + (steps + 1) / 2, **common)
+    plain_s = roof.longest(roof.limit_parts(operators_of(r, decode_pass(s, layout)), roofs, layout)) if s.draft and timed else decode.limit_s
     serving = service.serve(r, prefill, decode, plain_s, roofs, mem["max_batch"])
     money = _money(r, prefill, serving)
     peak = roofs.peaks[r.compute]
@@ -133,7 +129,7 @@ def _money(r: Resolved, prefill: Phase, serving: dict) -> dict:
     cached_s = None
     if s.cached and prefill.limit_s:
         fresh = resolve(s.replace(cached=0, prompt=s.prompt - s.cached, prefill_hardware="", rate=None))
-        alone = roof.limit_parts(operators_of(fresh, Pass(sequences=float(s.batch), new_tokens=float(s.prompt - s.cached), pool=r.layout.pool)),
+        alone = roof.limit_parts(operators_of(fresh, prefill_pass(fresh.scenario, r.layout)),
                                  roof.roofs_of(r.chip, r.layout, (r.compute, attention_format(r)), s.network, s.host), r.layout)
         cached_s = prefill.limit_s - max(alone) / (r.layout.pp if max(alone) == alone[0] else 1)
     limit = cost.cost(r, prefill.limit_s, serving["tpot_s"], None, cached_s, **extra)

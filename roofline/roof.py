@@ -69,6 +69,12 @@ def roofs_of(chip: Accelerator, layout: Layout, compute: tuple, network_bytes_pe
     peaks = {name: chip.roof_of(name)[1] for name in {*compute, "bf16"}}
     # Element-by-element work runs on the vector units at the FP32 rate; a chip whose vector rate is unpublished is not limited by it.
     peaks["vector"] = chip.peak("fp32") or max(v for _, v in chip.peaks)
+    return Roofs(peaks=peaks, bandwidth=chip.bandwidth_bytes_per_s, link=link_of(chip, layout, network_bytes_per_s),
+                 host=host_bytes_per_s or chip.host_bytes_per_s or float("inf"))
+
+
+def link_of(chip: Accelerator, layout: Layout, network_bytes_per_s: float | None = None) -> float:
+    """Bandwidth between the chips of a layout, one direction [bytes/s]; infinite for one chip. Raises InputError where nobody says."""
     link = float("inf")
     together = layout.tp * layout.pp * (layout.pool if layout.ep > 1 else 1)
     if together > 1:
@@ -79,26 +85,36 @@ def roofs_of(chip: Accelerator, layout: Layout, compute: tuple, network_bytes_pe
             link = network_bytes_per_s or link if chip.domain > 1 else network_bytes_per_s or chip.host_bytes_per_s or link
         if link is None:
             raise InputError("link", "unknown", f"{chip.name} publishes no chip-to-chip bandwidth; give one with --link, or use one chip")
-    return Roofs(peaks=peaks, bandwidth=chip.bandwidth_bytes_per_s, link=link, host=host_bytes_per_s or chip.host_bytes_per_s or float("inf"))
+    return link
 
 
 PARTS = ("compute", "memory", "network", "host")
 
 
-def limit_parts(ops, roofs: Roofs, layout: Layout):
+def limit_parts(ops, roofs: Roofs, layout: Layout, stages=1):
     """(compute, memory, network, host) seconds that one pass takes at least [s], on each chip of a tensor-parallel group.
 
     compute = sum of FLOPs / (tp x peak of its format); memory = (weights / tp + KV / min(tp, KV heads)) / bandwidth;
     network = bytes sent / link; host = offloaded bytes / host link. Activations may live on chip and element-by-element work may
-    be fused away, so neither counts. The pass cannot be shorter than the largest of the four.
+    be fused away, so neither counts. The pass cannot be shorter than the largest of the four, see `longest`. stages: pipeline stages
+    that work on chunks of the pass at once, so that each computes its share of it.
     """
     sums = (0.0, 0.0, 0.0, 0.0)
     for op in ops:
-        sums = tuple(a + b for a, b in zip(sums, op_parts(op, roofs, layout.tp), strict=True))
+        sums = tuple(a + b for a, b in zip(sums, op_parts(op, roofs, layout.tp, stages), strict=True))
     return sums
 
 
-def op_parts(op, roofs: Roofs, tp):
+def longest(parts):
+    """The largest of the four parts of `limit_parts`: the least time of the pass [s].
+
+    >>> longest((1e-3, 4e-3, 0.0, 0.0))
+    0.004
+    """
+    return maximum(maximum(parts[0], parts[1]), maximum(parts[2], parts[3]))
+
+
+def op_parts(op, roofs: Roofs, tp, stages=1):
     """(compute, memory, network, host) seconds of one operator at its limit [s]; see `limit_parts`."""
     if op.group == "collective":
         return 0.0, 0.0, op.link_bytes / roofs.link, 0.0
@@ -106,7 +122,7 @@ def op_parts(op, roofs: Roofs, tp):
     shards = minimum(tp, op.kv_shards)
     moved = op.load * op.weight_bytes / share + (op.kv_read_bytes + op.kv_write_bytes) / shards
     away = op.host_bytes / (shards if op.group == "attention_core" else share)
-    compute = 0.0 if op.roof == "vector" else op.load * op.flops / tp / roofs.peaks[op.roof]
+    compute = 0.0 if op.roof == "vector" else op.load * op.flops / (tp * stages) / roofs.peaks[op.roof]
     return compute, (moved - away) / roofs.bandwidth, 0.0, op.load * away / roofs.host
 
 

@@ -262,7 +262,8 @@ class Resolved:
 
 
 @lru_cache(maxsize=64)
-def _architecture(model: str, config: str, read_as: str) -> Architecture:
+def architecture_of(model: str, config: str, read_as: str) -> Architecture:
+    """The model that a scenario names, or the pasted config's."""
     if config:
         return from_hf_config(catalogue.read_config_text(config), id="pasted config", read_as=read_as or None)
     return catalogue.load(model)
@@ -301,9 +302,15 @@ def layout_of(s: Scenario) -> Layout:
 
 def resolve(s: Scenario) -> Resolved:
     """Look everything up and check that it goes together. Raises InputError naming the field."""
-    arch = _architecture(s.model, s.config, s.read_as)
+    arch = architecture_of(s.model, s.config, s.read_as)
     chip, layout = chip_of(s), layout_of(s)
     parallel.check(layout, arch)
+    return Resolved(scenario=s, arch=arch, chip=chip, layout=layout, drafter=catalogue.load(s.draft_model) if s.draft and s.draft_model else None,
+                    **formats_of(s, arch, chip))
+
+
+def formats_of(s, arch: Architecture, chip: Accelerator) -> dict:
+    """{"weights", "activations", "kv", "compute", "lacks"}: what the scenario's formats become for this model on this chip."""
     weights = arch.quantization if s.weights == "auto" and arch.quantization else formats.parse("bf16" if s.weights in ("auto", "published") else s.weights)
     wanted = weights.activations if hasattr(weights, "activations") else weights.activations_default
     fmt = getattr(weights, "fmt", weights)
@@ -322,5 +329,4 @@ def resolve(s: Scenario) -> Resolved:
         kv = getattr(weights, "kv", None) or formats.parse("bf16", "kv")
     else:
         kv = formats.parse(s.kv, "kv")
-    return Resolved(scenario=s, arch=arch, chip=chip, layout=layout, weights=weights, activations=activations, kv=kv, compute=compute, lacks=lacks,
-                    drafter=catalogue.load(s.draft_model) if s.draft and s.draft_model else None)
+    return {"weights": weights, "activations": activations, "kv": kv, "compute": compute, "lacks": lacks}

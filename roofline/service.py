@@ -7,8 +7,8 @@ from functools import lru_cache
 from . import memory, roof, serving
 from .model import Architecture
 from .operators import Pass, forward
-from .phase import Phase, attention_format, operators_of
-from .scenario import Resolved, Scenario, chip_of, layout_of
+from .phase import Phase, attention_format, decode_pass, operators_of
+from .scenario import Resolved, Scenario
 
 TIMES = ("ttft_s", "tpot_s", "tokens_per_s_per_user", "tokens_per_s", "tokens_per_s_per_device", "requests_per_s")
 
@@ -30,7 +30,7 @@ def draft_seconds(r: Resolved, p: Pass, roofs: roof.Roofs, plain_s: float):
         return plain_s * mtp_share(r.arch)
     weights = r.drafter.quantization or _bf16()
     ops = forward(r.drafter, p, weights=weights, kv=r.kv, compute="bf16", attention_compute=attention_format(r), fused=r.scenario.fused)
-    return max(roof.limit_parts(ops, roofs, r.layout))
+    return roof.longest(roof.limit_parts(ops, roofs, r.layout))
 
 
 def _bf16():
@@ -58,8 +58,7 @@ def serve(r: Resolved, prefill: Phase, decode: Phase, plain_limit_s, roofs: roof
     tokens, drafted = 1.0, 0.0
     if s.draft:
         tokens = float(serving.accepted_tokens(s.acceptance, s.draft))
-        one = Pass(sequences=s.batch / min(layout.pp, s.batch), new_tokens=1.0, start=float(s.prompt), steps=float(max(s.output - 1, 1)))
-        drafted = draft_seconds(r, one, roofs, plain_limit_s) * s.draft if decode.limit_s is not None else 0.0
+        drafted = draft_seconds(r, decode_pass(s, layout), roofs, plain_limit_s) * s.draft if decode.limit_s is not None else 0.0
     limit = None if decode.limit_s is None else (decode.limit_s + drafted) / tokens
     # Drafting reaches no more of the roofs than the model itself does, so it stretches alike.
     expected = None if decode.expected_s is None else (decode.expected_s + drafted * decode.expected_s / decode.limit_s) / tokens
@@ -120,6 +119,29 @@ def _arrivals(r: Resolved, prefill: Phase, roofs: roof.Roofs, max_batch, tokens:
     return base | state | tail | {"ttft_mean_s": prefill_s + wait, "e2e_mean_s": prefill_s + wait + (tpot or 0.0) * (s.output - 1)}
 
 
+def lone_prefill(q: Resolved, s) -> float:
+    """Least time of one prompt of `s` on the prefill instance `q` [s]; s may hold arrays."""
+    roofs = roof.roofs_of(q.chip, q.layout, (q.compute, q.activations.compute, attention_format(q)), s.network, s.host)
+    one = Pass(sequences=1.0, new_tokens=1.0 * (s.prompt - s.cached), start=1.0 * s.cached)
+    return roof.longest(roof.limit_parts(operators_of(q, one), roofs, q.layout))
+
+
+def pool_wire(prefill_chip, decode_chip, network: float | None) -> float:
+    """Bandwidth that one chip's cache crosses to the decode pool [bytes/s]: the network's, else the narrower of the two ends; infinite if unknown."""
+    # The cache leaves every chip of the prefill instance at once.
+    return network or min(x for x in (prefill_chip.link_bytes_per_s, decode_chip.link_bytes_per_s, float("inf")) if x)
+
+
+def pool_figures(prefill_s, tpot_s, batch, output, decode_devices, prefill_devices) -> tuple:
+    """(prefill instances per decode instance, chips of both, output tokens/s per chip) of two pools that keep each other busy.
+
+    prefill_s: of one prompt [s]; decode_devices, prefill_devices: chips of one instance. Chips = decode + ratio x prefill.
+    """
+    ratio = serving.pool_ratio(prefill_s, tpot_s, batch, output)
+    devices = decode_devices + ratio * prefill_devices
+    return ratio, devices, batch / tpot_s / devices
+
+
 def _pools(r: Resolved, tpot_s: float) -> dict:
     """Prefill on chips of its own: its time for one prompt, the KV transfer, and how many instances keep this decode instance fed."""
     s = r.scenario
@@ -127,18 +149,14 @@ def _pools(r: Resolved, tpot_s: float) -> dict:
     other = s.replace(hardware=s.prefill_hardware, devices=s.prefill_devices or r.layout.tp, tp=None, pp=None, dp=None, ep=None, prefill_hardware="", draft=0, rate=None, batch=1,
                       peak=None, bandwidth=None, memory=None, link=None)
     q = resolve(other)
-    roofs = roof.roofs_of(chip_of(other), layout_of(other), (q.compute, q.activations.compute, attention_format(q)), s.network, s.host)
-    one = Pass(sequences=1.0, new_tokens=float(s.prompt - s.cached), start=float(s.cached))
-    prefill_s = max(roof.limit_parts(operators_of(q, one), roofs, q.layout))
+    prefill_s = lone_prefill(q, s)
     fits = memory.footprint(q.arch, q.weights, q.kv, batch=1, prompt=s.prompt, output=1, layout=q.layout, memory_bytes=q.chip.memory_bytes, utilisation=s.utilisation)["fits"]
     size = memory.kv_bytes(r.arch, r.kv, s.prompt)
-    # The cache leaves every chip of the prefill instance at once; the narrower of the two ends holds.
-    wire = s.network or min(x for x in (q.chip.link_bytes_per_s, r.chip.link_bytes_per_s, float("inf")) if x)
+    wire = pool_wire(q.chip, r.chip, s.network)
     lanes = min(q.layout.tp, r.layout.tp)
-    transfer_s = serving.link_time(size, wire * lanes) if wire != float("inf") else 0.0
-    ratio = serving.pool_ratio(prefill_s, tpot_s, s.batch, s.output)
-    devices = r.layout.devices / r.layout.dp + ratio * q.layout.devices
+    transfer_s = serving.link_time(size, wire * lanes)
+    ratio, devices, per_device = pool_figures(prefill_s, tpot_s, s.batch, s.output, r.layout.devices / r.layout.dp, q.layout.devices)
     return {"prefill_hardware": q.chip.id, "prefill_devices": q.layout.devices, "prefill_s": prefill_s, "prefill_fits": fits, "kv_transfer_bytes": size,
-            "transfer_s": transfer_s, "transfer_hidden_s": serving.link_time(size / r.arch.layer_count, wire * lanes) if wire != float("inf") else 0.0,
+            "transfer_s": transfer_s, "transfer_hidden_s": serving.link_time(size / r.arch.layer_count, wire * lanes),
             "ttft_s": prefill_s + transfer_s, "expected_ttft_s": None, "prefill_instances_per_decode": ratio, "decode_instances_per_prefill": 1 / ratio,
-            "devices_per_decode_instance": devices, "tokens_per_s_per_device": s.batch / tpot_s / devices, "prefill_tokens_per_s": (s.prompt - s.cached) / prefill_s}
+            "devices_per_decode_instance": devices, "tokens_per_s_per_device": per_device, "prefill_tokens_per_s": (s.prompt - s.cached) / prefill_s}
