@@ -105,7 +105,7 @@ def _model(args):
         arch = catalogue.load(args.model)
     weights = formats.parse(args.weights) if args.weights else arch.quantization or formats.parse("bf16")
     kv = formats.parse(args.kv, "kv") if args.kv else formats.parse("bf16")
-    element = lambda a: formats.kv_bytes_per_element(kv, a.kv_elements // max(1, 2 * a.kv_heads) or a.qk_dim)
+    element = lambda a: formats.kv_bytes_per_element(kv, a.cached_vector)
     kv_token = kv_bytes_per_token(arch) if not args.kv else sum((a.kv_elements / a.compress + a.index_elements) * a.count * element(a) for a in arch.attentions)
     stored = formats.weight_bytes(arch, weights)
     answer = {

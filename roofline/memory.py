@@ -44,7 +44,7 @@ def kv_bytes(arch: Architecture, kv, tokens, tp: int = 1):
     """
     total = float(state_bytes_per_sequence(arch))
     for a in arch.attentions:
-        element = formats.kv_bytes_per_element(kv, a.kv_elements // max(1, 2 * a.kv_heads) or a.qk_dim)
+        element = formats.kv_bytes_per_element(kv, a.cached_vector)
         copies = maximum(1, tp / a.kv_heads)
         held = minimum(tokens, a.window) if a.window else tokens
         total = total + (held * a.kv_elements / a.compress + tokens * a.index_elements) * element * a.count * copies

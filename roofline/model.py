@@ -102,6 +102,13 @@ class Attention:
     def count(self) -> int:
         return len(self.layers)
 
+    @property
+    def cached_vector(self) -> int:
+        """Elements of one cached key or value vector: the row that a quantised cache's scale covers (the latent, for MLA)."""
+        if self.kind == "mla" or self.kv_elements < 2 * self.kv_heads:
+            return self.kv_elements or self.qk_dim
+        return self.kv_elements // (2 * self.kv_heads)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recurrent:

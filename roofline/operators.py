@@ -232,7 +232,7 @@ def _attention(a: Attention, p: Pass, kv, roof: str, fused: bool, offload: float
         return ()  # it attends to an image, and a text pass has none
     decode = p.steps > 0
     window = a.window if a.topk is None else (min(a.window, a.topk) if a.window else a.topk)
-    element = formats.kv_bytes_per_element(kv, a.kv_elements // max(1, 2 * a.kv_heads) or a.qk_dim)
+    element = formats.kv_bytes_per_element(kv, a.cached_vector)
     n, stored = a.count, (a.kv_elements or a.reads_elements)
     if decode:
         seen = mean_visible(p.start, p.steps, window, a.chunked) / a.compress
