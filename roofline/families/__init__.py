@@ -19,12 +19,14 @@ LARGEST_TOTAL = 1e15  # parameters
 def published(config: dict, m: Build):
     """The checkpoint's own quantisation, or None."""
     given = config.get("quantization_config")
+    if given is None and isinstance(config.get("text_config"), dict):
+        given = config["text_config"].get("quantization_config")  # some wrappers keep it with the language model
     if given is None:
         return None
     if not isinstance(given, dict):
         raise InputError("quantization_config", given, "must be an object")
     from ..quantization import read_quantization
-    return read_quantization(given)
+    return read_quantization(given, config)
 
 
 def known_types() -> tuple:
