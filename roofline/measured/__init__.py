@@ -116,6 +116,8 @@ def _read_all(text: str, lines: list[str], found: jsonish.Json) -> list[Sheet]:
 def _choose(sheets: list[Sheet]) -> Sheet | None:
     """One tool's sheet, or several joined when a file holds the outputs of several."""
     useful = [s for s in sheets if s.rows]
+    if len(useful) > 1:  # llama.cpp programs print their timings after their own table: the same run again
+        useful = [s for s in useful if s.tool != "llama-perf"] or useful
     if not useful:
         return sheets[0] if sheets else None
     first, *others = useful

@@ -31,7 +31,7 @@ _PERCENTILE = re.compile(r"\bp(\d{1,2})(?:[ .](\d+))?\b|\b(\d{1,2})(?:[ .]\d+)?(
 _NOT_MEASURED = re.compile(r"\b(?:target|theoretical|expected|estimated?|est|limit|budget|quota|price|cost|usd|slo|goodput|request rate|issue rate|speedup|increase|improvement|gain|"
                            r"tokenization|tokenizer|detokenization|sampling|sample|load|loading|compile|warm ?up|train|training|step|scheduled|loss|energy|second token|words?|char\w*)\b")
 _TIME_UNIT = re.compile(r"\b(ns|nanoseconds?|us|usec|microseconds?|ms|msec|milliseconds?|s|sec|secs|seconds?)\b(?!.*\b(?:ns|us|ms|s|sec|seconds?)\b)")
-_RATE_WORDS = re.compile(r"\b(?:throughput|tput|tps|tok s|toks s|token s|tokens s|t s|tokens sec|tok sec|token sec|tokens per sec(?:ond)?|tokens second|token per sec(?:ond)?|per sec(?:ond)?|speed|rate|rps|qps|req s|reqs s|requests s|requests sec|requests? per sec(?:ond)?|per min(?:ute)?|tokens min|requests min)\b")
+_RATE_WORDS = re.compile(r"\b(?:throughput|tput|tps|tok s|toks s|token s|tokens s|t s|tokens sec|tok sec|token sec|tokens per s(?:ec(?:ond)?)?|tokens second|token per sec(?:ond)?|per sec(?:ond)?|speed|rate|rps|qps|req s|reqs s|requests s|requests sec|requests? per sec(?:ond)?|per min(?:ute)?|tokens min|requests min)\b")
 
 
 def words(label: str) -> str:
@@ -84,9 +84,9 @@ def _time_scale(text: str, unit: float) -> float | None:
 
 
 def _time(text: str) -> str | None:
-    if re.search(r"\b(?:ttft|time to first (?:output )?token|(?:first|1st) token (?:latency|time)|latency (?:of )?first token|prefill latency|ttft latency)\b", text):
+    if re.search(r"\b(?:ttft|time to first (?:output )?token|(?:first|1st) token (?:(?:avg|average|mean) )?(?:latency|time|cost)|latency (?:of )?first token|prefill latency|ttft latency)\b", text):
         return "ttft_ms"
-    if re.search(r"\b(?:tpot|time per output token|(?:2nd|other|next|rest) tokens? (?:latency|time)|decode token latency|latency per output token)\b", text):
+    if re.search(r"\b(?:tpot|time per output token|(?:2nd|2\+?|other|next|rest) (?:tokens? )?(?:(?:avg|average|mean) )?(?:latency|time|cost)|decode token latency|latency per output token)\b", text):
         return "tpot_ms"
     if re.search(r"\b(?:itl|inter token latency|inter token latencies|intertoken latency|inter token)\b", text):
         return "itl_ms"

@@ -18,7 +18,7 @@ _FACT_COLUMNS = {
     "n_ubatch": "n_ubatch", "ubatch": "n_ubatch", "type_k": "type_k", "ctk": "type_k", "type_v": "type_v", "ctv": "type_v", "fa": "fa", "flash_attn": "fa",
     "sm": "split_mode", "split_mode": "split_mode", "n_cpu_moe": "n_cpu_moe", "ncmoe": "n_cpu_moe", "dev": "devices", "devices": "devices", "ts": "tensor_split",
     "mmap": "mmap", "nkvo": "no_kv_offload", "rtr": "repack", "fmoe": "fused_moe", "mla": "mla", "amb": "amb", "concurrency": "concurrency",
-    "gpu": "hardware", "hardware": "hardware", "device": "hardware", "chip": "hardware", "cpu": "cpu",
+    "model_filename": "model_file", "gpu": "hardware", "hardware": "hardware", "device": "hardware", "chip": "hardware", "cpu": "cpu",
 }
 
 
@@ -67,7 +67,7 @@ def _markdown_rows(sheet: Sheet, table: Table, mark: str) -> None:
         if count > 1:
             facts["count"] = count
         for i, match in rate_columns if not wide else ():
-            label = match[1].strip(" ()-:") if match else ""
+            label = re.sub(r"^\S+/s(?:ec\w*)?\b", "", table.header[i]).strip(" ()-:") if match and match[1] else ""
             rate_facts = dict(facts, build=label) if label and len(rate_columns) > 1 else facts
             _one_rate(sheet, record.get("test", ""), row[i], mark, rate_facts, line)
         for i, name in wide:

@@ -76,6 +76,9 @@ def read_timings(lines: list[str]) -> Sheet | None:
     if not any(m["what"] in ("eval", "prompt eval") for m in found) and not short:
         return None
     sheet = Sheet("llama-perf")
+    if any(re.match(r"\W*(?:perplexity:|Final estimate: PPL)", line) for line in lines):
+        sheet.warn("perplexity_run", "the timings sum many chunks of a perplexity run, so no prompt length belongs to the rate")
+        return sheet
     mark = decimal_mark([m[g] for m in found for g in ("ms", "per", "rate") if m[g]])
     for match in found:
         if match["what"] not in ("eval", "prompt eval"):

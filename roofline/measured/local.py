@@ -102,8 +102,6 @@ def _mlc_last(sheet: Sheet, m: re.Match) -> None:
 
 _LENGTH = re.compile(rf"\*\*\s*Length\s+(\d+)\s+tokens:\s+({NUMBER})\s*t(?:ok(?:ens)?)?/s")
 _POSITION = re.compile(rf"\*\*\s*Position\s+(\d+)\s*\+\s*(\d+)\s+tokens:\s+({NUMBER})\s*t(?:ok(?:ens)?)?/s")
-_EXL_RUN = re.compile(rf"(?:Prompt|Response)[^\n]{{0,60}}?(?:processed|generated) in ({NUMBER}) seconds(?:, [^,\n]{{0,60}})?, (\d+) tokens, ({NUMBER}) tokens/second", re.I)
-_EXL3 = re.compile(rf"\b(?:Context|Ctx|Length|Position)?\s*:?\s*(\d+)\s*[:|]\s*({NUMBER})\s*t(?:okens)?/s", re.I)
 
 
 def read_exllama(lines: list[str]) -> Sheet | None:
@@ -122,7 +120,8 @@ def read_exllama(lines: list[str]) -> Sheet | None:
         elif "tokens/second" in line and (m := re.search(rf"(Prompt|Response)\b.*?({NUMBER}) tokens/second", line)) and ("processed" in line or "generated" in line):
             count = re.search(r"(\d+) tokens", line)
             n = int(count[1][:9]) if count else None
-            sheet.row("prefill_tps" if m[1] == "Prompt" else "decode_tps", number(m[2]), f"{m[2]} tokens/second", **({"n_prompt": n} if m[1] == "Prompt" else {"n_gen": n}))
+            whole_run = "includes prompt eval" in line
+            sheet.row("prefill_tps" if m[1] == "Prompt" else "output_tps_e2e" if whole_run else "decode_tps", number(m[2]), f"{m[2]} tokens/second", **({"n_prompt": n} if m[1] == "Prompt" else {"n_gen": n}))
     if sheet.rows:
         sheet.fact(batch=1)
     return sheet if sheet.rows else None
@@ -204,10 +203,9 @@ def read_onnx(lines: list[str], records: list) -> Sheet | None:
     sheet = Sheet("onnxruntime-genai")
     facts: dict = {}
     for line in lines:
-        if m := re.search(r"\b(Batch Size|Prompt Length|Tokens? Generat(?:ed|ion Length)|Generation Length)\s*[:=|]\s*(\d+)", line, re.I):
-            key = {"b": "batch", "p": "n_prompt"}.get(m[1][0].lower(), "n_gen")
-            facts[key] = int(m[2][:9])
-        elif (m := _ORT.match(line)) and m[2].lower() == "throughput":
+        for m in re.finditer(r"\b(Batch Size|Prompt Length|Tokens? Generat(?:ed|ion Length)|Generation Length)\s*[:=|]\s*(\d+)", line, re.I):
+            facts[{"b": "batch", "p": "n_prompt"}.get(m[1][0].lower(), "n_gen")] = int(m[2][:9])
+        if (m := _ORT.match(line)) and m[2].lower() == "throughput":
             batch = facts.get("batch")
             prompt = m[1].lower().startswith("prompt")
             own = {"batch": batch, "aggregate": True if batch and batch > 1 else None, "n_prompt": facts.get("n_prompt") if prompt else None, "n_gen": None if prompt else facts.get("n_gen"), "n_depth": None if prompt else facts.get("n_prompt")}

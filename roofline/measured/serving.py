@@ -19,7 +19,9 @@ _RATES = ("request_tps", "input_tps", "output_tps", "total_tps")
 
 
 def _pairs(lines: list[str]) -> list[tuple[str, str]]:
-    return [(m[1].strip(), m[2] if not m[3] else f"{m[2]}") for line in lines if len(line) < 400 and (m := _PAIR.match(line))]
+    """Lines of "label: number"; a unit behind the number moves into the label."""
+    found = [m for line in lines if len(line) < 400 and (m := _PAIR.match(line))]
+    return [(f"{m[1].strip()} ({m[3]})" if m[3] and "(" not in m[1] else m[1].strip(), m[2]) for m in found]
 
 
 def read_console(lines: list[str]) -> Sheet | None:
@@ -87,7 +89,9 @@ def _block(sheet: Sheet, block: list[str], facts: dict) -> None:
     mark = decimal_mark(v for _, v in pairs)
     said: dict[str, str] = {}
     for name, value in pairs:
-        said.setdefault(" ".join(name.lower().split()), value)
+        name = " ".join(name.lower().split())
+        said.setdefault(name, value)
+        said.setdefault(re.sub(r" \((?:s|ms)\)$", "", name), value)
     get = lambda *names: next((number(said[n], mark) for n in names if n in said), None)  # noqa: E731
     done, failed = get("successful requests", "completed requests", "total requests completed"), get("failed requests")
     tokens_in, tokens_out = get("total input tokens"), get("total generated tokens", "total output tokens")
@@ -104,7 +108,7 @@ def _block(sheet: Sheet, block: list[str], facts: dict) -> None:
     if "traffic request rate" in said:
         own["request_rate"] = _plain_value(said["traffic request rate"])
     accept = get("accept length", "acceptance length")
-    own.update(num_prompts=int(done) if done else None, failed=int(failed) if failed is not None and failed >= 0 else None, duration_s=get("benchmark duration (s)", "benchmark duration"),
+    own.update(num_prompts=int(done) if done else None, failed=int(failed) if failed is not None and failed >= 0 else None, duration_s=get("benchmark duration"),
                mean_input_len=round(tokens_in / done, 2) if done and tokens_in else None, mean_output_len=round(tokens_out / done, 2) if done and tokens_out else None,
                speculative=True if accept else None, acceptance_length=accept or None)
     own = {k: v for k, v in own.items() if v is not None}

@@ -101,7 +101,7 @@ def delimited(lines: list[str], is_header: Callable[[list[str]], bool]) -> list[
     while at < len(lines):
         line = lines[at]
         found = None
-        if line.count(",") + line.count(";") + line.count("\t") >= 2:
+        if line.count(",") + line.count(";") + line.count("\t") >= 1:
             for mark in ",;\t":
                 if mark in line:
                     row = split_row(line, mark)

@@ -33,10 +33,7 @@ def read_table(lines: list[str]) -> Sheet | None:
 def _one_table(sheet: Sheet, lines: list[str], head: int) -> None:
     ruler = next((lines[i] for i in (head - 1, head + 1) if 0 <= i < len(lines) and re.fullmatch(r"\s*-{3,}(?:\s+-{3,})+\s*", lines[i])), None)
     spans = [m.span() for m in re.finditer(r"-+", ruler)] if ruler else []
-    split = (lambda line: [line[a:b].strip() for a, b in spans]) if spans else (lambda line: re.split(r"\s{2,}", line.strip()))
-    header = split(lines[head])
-    if len(set(header)) != len(header) or "Name" not in header:
-        header = re.split(r"\s{2,}", lines[head].strip())
+    header = re.split(r"\s{2,}", lines[head].strip())
     self_device = next((h for h in header if re.fullmatch(r"Self (?!CPU)\w+", h) and not h.endswith("%")), None)
     share_column = next((h for h in header if self_device and h == self_device + " %"), None) or ("Self CPU %" if not self_device else None)
     time_column = self_device or "Self CPU"
@@ -50,9 +47,9 @@ def _one_table(sheet: Sheet, lines: list[str], head: int) -> None:
             if entries and line.strip():
                 break
             continue
-        cells = split(line)
-        if len(cells) < len(header):
-            cells = re.split(r"\s{2,}", line.strip())
+        cells = re.split(r"\s{2,}", line.strip())
+        if len(cells) != len(header) and len(spans) == len(header):  # a name with two spaces in it, or an empty cell
+            cells = [line[a:b].strip() for a, b in spans]
         if len(cells) < len(header) or not cells[0]:
             continue
         r = dict(zip(header, cells))

@@ -34,7 +34,7 @@ def read_bench(lines: list[str], records: list) -> Sheet | None:
 
 def _overview(sheet: Sheet, head: list[str], body: list[str]) -> None:
     facts: dict = {}
-    for line in head:
+    for line in [*head, *body]:
         if m := re.match(r"\W*([A-Za-z][\w ]+?):[ \t]+(\S[^\n]*?)\s*$", line):
             key, value = m[1].lower().strip(), m[2]
             if key in _TEXT_FACTS and value.lower() not in ("none", "n/a", "null", "auto"):
