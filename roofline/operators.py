@@ -43,7 +43,8 @@ class Operator:
     load: float = 1.0  # the busiest chip's share over the mean (unbalanced experts)
     kv_shards: float = 1.0  # chips that can share the KV cache of this operator (its KV heads)
     replicated: bool = False  # every tensor-parallel rank does it whole (norms, residuals)
-    tokens: float = 0.0  # rows fed to one matrix (for experts: to one expert that is reached); 0 for what is not a matrix product
+    tokens: float = 0.0  # rows fed to one matrix (for experts: to one expert that is reached; for attention: queries of a sequence)
+    reach: float = 1.0  # experts read over the experts that one token uses
     inner: int = 0  # the length of its dot products (input features)
 
     @property
@@ -198,7 +199,7 @@ def forward(arch: Architecture, p, *, weights, activation_bytes: float = 2.0, kv
         ops.append(Operator(
             name=name, group=group, count=count, roof=compute if quantised else "bf16", flops=2.0 * fed * active_elements,
             weight_bytes=read, host_bytes=read * offload if group == "experts" or not moe else 0.0,
-            tokens=fed * active / (share * copies) if copies > 1 else fed, inner=cols,
+            tokens=fed * active / (share * copies) if copies > 1 else fed, reach=share * copies / active, inner=cols,
             load=imbalance if group == "experts" else 1.0, activation_bytes=fed * count * active * (cols * in_bytes + rows * 2.0),
         ))
     for q in passes:
@@ -249,7 +250,7 @@ def _attention(a: Attention, p: Pass, kv, roof: str, fused: bool, offload: float
     scores = 0.0 if fused else _SCORE_PASSES * 2.0 * pairs * a.heads
     written = minimum(p.new_tokens, a.window or p.new_tokens) * a.kv_elements / a.compress
     ops = [Operator(
-        name=f"{a.kind} attention", group="attention_core", count=n, roof=roof, flops=2.0 * a.heads * (qk + v) * pairs * p.sequences * n,
+        name=f"{a.kind} attention", group="attention_core", count=n, roof=roof, flops=2.0 * a.heads * (qk + v) * pairs * p.sequences * n, tokens=p.new_tokens, inner=qk,
         kv_read_bytes=read * element * p.sequences * n, kv_write_bytes=written * element * p.sequences * n,
         activation_bytes=(2.0 * touched + scores) * p.sequences * n, host_bytes=read * element * p.sequences * n * offload,
         kv_shards=float(a.kv_heads),
