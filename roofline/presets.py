@@ -162,7 +162,7 @@ def _parts(arch: Architecture, split_mla: bool) -> tuple:
     """The GGUF tensors that each entry of arch.tensors becomes: (part, layers)."""
     found = []
     mla = next((a for a in arch.attentions if a.decode_qk_dim), None)
-    conv_rows = {layer: t.rows for t in arch.tensors if "conv1d" in t.name for layer in t.layers}
+    values = {layer: t.cols for t in arch.tensors if t.name.endswith("linear_attn.out_proj") for layer in t.layers}
     for index, t in enumerate(arch.tensors):
         role, rows, cols = _role(t), t.rows * t.copies, t.cols
         if role == "kv_b" and mla and split_mla:
@@ -171,9 +171,9 @@ def _parts(arch: Architecture, split_mla: bool) -> tuple:
             nope = mla.qk_dim - rope
             heads = t.rows // (nope + mla.v_dim)
             found += [(_Part(index, "other", heads * t.cols, nope, True), t.layers), (_Part(index, "other", heads * mla.v_dim, t.cols, True), t.layers)]
-        elif t.name.endswith("in_proj_qkvz") and t.layers and t.layers[0] in conv_rows:
-            qkv = conv_rows[t.layers[0]]
-            found += [(_Part(index, "qkv", qkv, cols, False), t.layers), (_Part(index, "other", rows - qkv, cols, False), t.layers)]
+        elif t.name.endswith("in_proj_qkvz") and t.layers and t.layers[0] in values:  # stored as attn_qkv and attn_gate
+            gate = values[t.layers[0]]
+            found += [(_Part(index, "qkv", rows - gate, cols, False), t.layers), (_Part(index, "other", gate, cols, False), t.layers)]
         else:
             found.append((_Part(index, role, rows, cols, t.group == "experts" and t.copies > 1), t.layers))
     return tuple(found)

@@ -1,0 +1,313 @@
+"""Turn a GGUF header into a config and an Architecture with the file's exact bytes.
+
+GGUF keys are those of llama.cpp, one set for all architectures ("llama.block_count"), so one table says which model_type each
+architecture is and a few small functions add what a family names its own way. What a header does not say in its
+keys it says in its tensors (a separate output, biases, a norm on the queries). Sources: gguf-py 0.19 constants.py
+and tensor_mapping.py, conversion/*.py of ggml-org/llama.cpp.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, replace
+
+from .blocks import Format, catalogue
+from .errors import InputError, nearest
+from .families import from_hf_config
+from .formats import parse
+from .gguf import Header, Length, read_header
+from .model import Architecture, Tensor
+from .presets import table
+
+# llama.cpp's architecture -> model_type of a config.json.
+MODEL_TYPES = {
+    "llama": "llama", "deci": "llama", "mistral3": "mistral", "qwen2": "qwen2", "qwen2vl": "qwen2", "qwen3": "qwen3", "qwen3vl": "qwen3", "qwen2moe": "qwen2_moe",
+    "qwen3moe": "qwen3_moe", "qwen3vlmoe": "qwen3_moe", "qwen3next": "qwen3_next", "qwen35": "qwen3_5_text", "qwen35moe": "qwen3_5_moe_text",
+    "gemma": "gemma", "gemma2": "gemma2", "gemma3": "gemma3_text", "phi2": "phi", "phi3": "phi3", "phimoe": "phimoe", "stablelm": "stablelm",
+    "starcoder2": "starcoder2", "falcon": "falcon", "gptneox": "gpt_neox", "gpt2": "gpt2", "mpt": "mpt", "bloom": "bloom", "command-r": "cohere", "cohere2": "cohere2",
+    "olmo": "olmo", "olmo2": "olmo2", "olmoe": "olmoe", "deepseek2": "deepseek_v3", "glm4": "glm4", "glm4moe": "glm4_moe", "gpt-oss": "gpt_oss", "granite": "granite",
+    "nemotron": "nemotron", "minimax-m2": "minimax_m2", "exaone": "exaone", "exaone4": "exaone4", "smollm3": "smollm3", "dots1": "dots1", "seed_oss": "seed_oss",
+    "arcee": "arcee", "apertus": "apertus", "hunyuan-dense": "hunyuan_v1_dense", "hunyuan-moe": "hunyuan_v1_moe", "ernie4_5": "ernie4_5", "ernie4_5-moe": "ernie4_5_moe",
+    "internlm2": "internlm2", "minicpm3": "minicpm3", "bitnet": "bitnet", "baichuan": "llama", "mistral4": "mistral4",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    """The metadata of one architecture, read with checks."""
+
+    header: Header
+    arch: str
+
+    def get(self, key: str, default=None):
+        return self.header.metadata.get(f"{self.arch}.{key}", default)
+
+    def whole(self, key: str, default=None) -> int | None:
+        """A whole number (the largest of a list that gives one per layer), or the default."""
+        value = self.get(key, default)
+        if isinstance(value, list):
+            value = max((v for v in value if isinstance(v, int)), default=default)
+        if value is None:
+            return None
+        if isinstance(value, float) and value == int(value):
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**40:
+            raise InputError(f"{self.arch}.{key}", value, "must be a whole number")
+        return value
+
+    def need(self, key: str) -> int:
+        value = self.whole(key)
+        if not value:
+            more = "" if self.header.complete else "; the bytes given end inside the header, give it more of the file (24 MB are enough)"
+            raise InputError(f"{self.arch}.{key}", value, f"must be in the file's metadata{more}")
+        return value
+
+    def has(self, pattern: str) -> bool:
+        """True if a tensor's name matches."""
+        return any(re.search(pattern, t.name) for t in self.header.tensors)
+
+    def shape(self, name: str) -> tuple:
+        return next((t.shape for t in self.header.tensors if t.name == name), ())
+
+
+def architecture_name(header: Header) -> str:
+    """llama.cpp's name of the architecture ("llama", "qwen3moe"); raises InputError if the file is not a language model."""
+    arch = header.metadata.get("general.architecture")
+    if not isinstance(arch, str) or arch not in MODEL_TYPES:
+        raise InputError("general.architecture", arch, f"is not an architecture that can be read from a GGUF header{nearest(str(arch), MODEL_TYPES)}; "
+                         "the model's config.json can be read instead")
+    return arch
+
+
+def to_config(header: Header) -> dict:
+    """The fields of a config.json that a GGUF header stands for.
+
+    Returns a dict that `families.from_hf_config` reads. Raises InputError for an architecture that is not known and for a
+    size that is missing.
+    """
+    arch = architecture_name(header)
+    k = _Keys(header, arch)
+    heads = k.need("attention.head_count")
+    hidden = k.need("embedding_length")
+    vocab = (k.shape("token_embd.weight") or (0, 0))[-1] or k.whole("vocab_size") or _length(header.metadata.get("tokenizer.ggml.tokens"))
+    if not vocab:
+        raise InputError("token_embd.weight", "is missing", "must be in the header; give it more of the file (24 MB are enough)")
+    experts = k.whole("expert_count", 0)
+    config = {
+        "model_type": MODEL_TYPES[arch], "hidden_size": hidden, "num_hidden_layers": k.need("block_count") - (k.whole("nextn_predict_layers", 0) or 0),
+        "num_attention_heads": heads, "num_key_value_heads": k.whole("attention.head_count_kv", heads) or heads, "vocab_size": vocab,
+        "intermediate_size": k.whole("feed_forward_length", 0) or k.whole("expert_feed_forward_length", 0), "max_position_embeddings": k.whole("context_length"),
+        "tie_word_embeddings": bool(header.tensors) and not k.has(r"^output\.weight$"),
+    }
+    head_dim = k.whole("attention.key_length")
+    if head_dim:
+        config["head_dim"] = head_dim
+    if k.whole("attention.sliding_window"):
+        config["sliding_window"] = k.whole("attention.sliding_window")
+    config["attention_bias"] = config["qkv_bias"] = config["use_qkv_bias"] = k.has(r"attn_q\.bias$|attn_qkv\.bias$")
+    config["mlp_bias"] = k.has(r"ffn_down\.bias$")
+    if experts:
+        ff = k.whole("expert_feed_forward_length") or (k.shape(next((t.name for t in header.tensors if "ffn_up_exps" in t.name), "")) or (0, 0, 0))[1] or config["intermediate_size"]
+        config |= {"num_experts": experts, "num_local_experts": experts, "n_routed_experts": experts, "num_experts_per_tok": k.need("expert_used_count"),
+                   "moe_intermediate_size": ff, "n_shared_experts": k.whole("expert_shared_count", 0), "first_k_dense_replace": k.whole("leading_dense_block_count", 0),
+                   "shared_expert_intermediate_size": k.whole("expert_shared_feed_forward_length", 0), "decoder_sparse_step": 1, "mlp_only_layers": []}
+    _SPECIAL.get(arch, lambda config, k: None)(config, k)
+    return {key: value for key, value in config.items() if value is not None}
+
+
+def _length(value) -> int:
+    return value.items if isinstance(value, Length) else len(value) if isinstance(value, list) else 0
+
+
+def _llama(c: dict, k: _Keys):
+    if c.get("num_local_experts"):
+        c |= {"model_type": "mixtral", "intermediate_size": c["moe_intermediate_size"]}
+    if k.arch == "deci" and isinstance(k.get("attention.head_count"), list):
+        raise InputError("deci.attention.head_count", "differs by layer", "is not read from a GGUF header; the model's config.json can be read instead")
+
+
+def _experts_as_ff(c: dict, k: _Keys):
+    c["intermediate_size"] = c.get("moe_intermediate_size") or c["intermediate_size"]
+    c["use_qk_norm"] = k.has(r"attn_q_norm")
+
+
+def _shared(c: dict, k: _Keys):
+    """The shared expert's width, which older files leave out of the keys."""
+    shape = k.shape(next((t.name for t in k.header.tensors if "ffn_up_shexp" in t.name), ""))
+    if shape and not c.get("shared_expert_intermediate_size"):
+        c["shared_expert_intermediate_size"] = shape[1]
+
+
+def _glm_moe(c: dict, k: _Keys):
+    c["use_qk_norm"] = k.has(r"attn_q_norm")
+
+
+def _mla(c: dict, k: _Keys):
+    rope, key = k.need("rope.dimension_count"), k.whole("attention.key_length_mla") or k.need("attention.key_length")
+    value = k.whole("attention.value_length_mla") or k.need("attention.value_length")
+    c |= {"kv_lora_rank": k.need("attention.kv_lora_rank"), "q_lora_rank": k.whole("attention.q_lora_rank"), "qk_rope_head_dim": rope, "qk_nope_head_dim": key - rope,
+          "v_head_dim": value, "num_key_value_heads": c["num_attention_heads"]}
+    c.pop("head_dim", None)
+    corrected = k.has("exp_probs_b") or k.get("expert_gating_func") == 2
+    if not corrected:
+        c |= {"model_type": "deepseek_v2", "moe_layer_freq": 1}
+    if c["q_lora_rank"] is None:
+        c["q_lora_rank"] = 0
+    c["moe_layer_freq"] = 1
+
+
+def _delta(c: dict, k: _Keys):
+    """Gated delta net: llama.cpp keeps it under the names of a state-space model."""
+    values, heads = k.need("ssm.inner_size"), k.need("ssm.time_step_rank")
+    c |= {"linear_conv_kernel_dim": k.need("ssm.conv_kernel"), "linear_num_value_heads": heads, "linear_num_key_heads": k.need("ssm.group_count"),
+          "linear_key_head_dim": k.need("ssm.state_size"), "linear_value_head_dim": values // heads, "full_attention_interval": k.whole("full_attention_interval", 4)}
+    _shared(c, k)
+
+
+def _falcon(c: dict, k: _Keys):
+    new = k.has(r"attn_norm_2")
+    c |= {"new_decoder_architecture": new, "multi_query": c["num_key_value_heads"] == 1, "num_kv_heads": c["num_key_value_heads"], "parallel_attn": True, "bias": False,
+          "ffn_hidden_size": c["intermediate_size"]}
+
+
+def _neox(c: dict, k: _Keys):
+    c |= {"use_parallel_residual": bool(k.get("use_parallel_residual", True)), "attention_bias": True}
+
+
+def _gpt2(c: dict, k: _Keys):
+    c |= {"n_embd": c["hidden_size"], "n_layer": c["num_hidden_layers"], "n_head": c["num_attention_heads"], "n_positions": c["max_position_embeddings"],
+          "n_inner": c["intermediate_size"]}
+
+
+def _stablelm(c: dict, k: _Keys):
+    c |= {"use_parallel_residual": not k.has(r"ffn_norm"), "qk_layernorm": k.has(r"attn_q_norm")}
+
+
+def _cohere(c: dict, k: _Keys):
+    c["use_qk_norm"] = k.has(r"attn_q_norm")
+
+
+def _starcoder(c: dict, k: _Keys):
+    c["use_bias"] = c["attention_bias"]
+
+
+def _phi3(c: dict, k: _Keys):
+    c["attention_bias"] = False
+
+
+_SPECIAL = {
+    "llama": _llama, "deci": _llama, "qwen2moe": _shared, "qwen3next": _delta, "qwen35": _delta, "qwen35moe": _delta, "phimoe": _experts_as_ff, "minimax-m2": _experts_as_ff,
+    "gpt-oss": _experts_as_ff, "olmoe": _experts_as_ff, "deepseek2": _mla, "mistral4": _mla, "glm4moe": _glm_moe, "dots1": _glm_moe, "falcon": _falcon, "gptneox": _neox,
+    "gpt2": _gpt2, "stablelm": _stablelm, "command-r": _cohere, "cohere2": _cohere, "starcoder2": _starcoder, "phi3": _phi3,
+}
+
+
+# --- the file's own bytes ----------------------------------------------------------------------------------------------
+
+_GROUPS = tuple((group, re.compile(pattern)) for group, pattern in (
+    ("embedding", r"^(token_embd|per_layer_token_embd|position_embd|token_types)\.weight"), ("lm_head", r"^output\.(weight|bias)"),
+    ("experts", r"ffn_(gate|up|down|gate_up)_exps"), ("shared_experts", r"_shexp\.|ffn_gate_inp_shexp"), ("router", r"ffn_gate_inp\.|exp_probs_b"),
+    ("norm", r"norm|^rope_"), ("recurrent", r"\.(ssm_|shortconv|time_mix)"), ("attention_projection", r"\.(attn_|indexer)"), ("mlp", r"\.ffn_")))
+
+
+def _layer(name: str) -> int:
+    match = re.match(r"blk\.(\d{1,5})\.", name)
+    return int(match[1]) if match else -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StoredFile:
+    """The weights of one GGUF file, for `formats.weight_bytes`: the exact bytes of each group of tensors.
+
+    name: its preset, as general.file_type says; groups: bytes by parameter group; kinds: the block type most of each
+    group is in; activations, compute: llama.cpp widens its weights, so 16-bit.
+    """
+
+    name: str
+    groups: dict
+    kinds: dict
+    activations: str = "bf16"
+    compute: str = "bf16"
+    method: str = "gguf"
+    kv: None = None
+    notes: tuple = ()
+
+    @property
+    def fmt(self) -> Format:
+        """The block type most bytes are in."""
+        return catalogue().get(max(self.groups, key=self.groups.get) and self.kinds[max(self.groups, key=self.groups.get)], catalogue()["ggml-f16"])
+
+    @property
+    def gguf_experts(self) -> str:
+        """The experts' block type."""
+        return self.kinds.get("experts", "")
+
+    def formats(self, t: Tensor) -> Counter:
+        """The Format of a tensor's group, for all its layers."""
+        return Counter({catalogue().get(self.kinds.get(t.group, ""), None): t.count})
+
+    def weight_bytes(self, arch: Architecture) -> tuple:
+        """Bytes of each entry of arch.tensors: its group's bytes in the file, shared by elements; their sum is the file's [bytes]."""
+        members = {}
+        for i, t in enumerate(arch.tensors):
+            members.setdefault(t.group, []).append(i)
+        sizes = [0] * len(arch.tensors)
+        loose = sum(size for group, size in self.groups.items() if group not in members)
+        for group, indices in members.items():
+            _share(sizes, indices, [arch.tensors[i].parameters for i in indices], self.groups.get(group, 0))
+        everything = [i for i, t in enumerate(arch.tensors) if t.group != "vision"]
+        _share(sizes, everything, [arch.tensors[i].parameters for i in everything], loose)
+        return tuple(sizes)
+
+
+def _share(sizes: list, indices: list, weights: list, amount: int):
+    """Add `amount` to sizes[indices] in proportion to weights, in whole bytes that add up."""
+    total, done, seen = sum(weights) or 1, 0, 0
+    for i, weight in zip(indices, weights):
+        seen += weight
+        part = amount * seen // total - done
+        sizes[i] += part
+        done += part
+
+
+def stored(header: Header, layers: int) -> StoredFile:
+    """The file's bytes by group of tensors, for the first `layers` layers (layers beyond are multi-token prediction)."""
+    recurrent = {_layer(t.name) for t in header.tensors if ".ssm_" in t.name} - {_layer(t.name) for t in header.tensors if re.search(r"\.attn_(q|k)\.", t.name)}
+    sizes, kinds = Counter(), {}
+    for t in header.tensors:
+        if _layer(t.name) < layers:
+            group = next((g for g, pattern in _GROUPS if pattern.search(t.name)), "other")
+            if group == "attention_projection" and _layer(t.name) in recurrent:
+                group = "recurrent"
+            sizes[group] += t.bytes
+            kinds.setdefault(group, Counter())[t.kind] += t.elements
+    ftype = header.metadata.get("general.file_type")
+    label = next((name for name, row in table().items() if row.get("ftype") == ftype), "") or "GGUF " + " + ".join(k for k, _ in header.types.most_common(2))
+    return StoredFile(name=label, groups=dict(sizes), kinds={g: c.most_common(1)[0][0] for g, c in kinds.items()})
+
+
+def architecture(data: bytes, id: str = "custom") -> Architecture:
+    """Read the first megabytes of a GGUF file into an Architecture whose weights take the file's exact bytes.
+
+    data: the file or its first 24 MB; id: the name the model gets. Raises InputError for what cannot be read. A file in several
+    parts lists only the first part's tensors; then the preset it names gives the bytes, and a note says so.
+    """
+    header = read_header(data)
+    config = to_config(header)
+    arch = from_hf_config(config, id=id, name=str(header.metadata.get("general.name") or "")[:120], source="GGUF header")
+    notes = list(arch.notes)
+    parts = header.metadata.get("split.count", 1)
+    language = sum(t.parameters for t in arch.tensors if t.group != "vision")
+    in_file = sum(t.elements for t in header.tensors if _layer(t.name) < arch.layer_count and not t.name.startswith("rope_") and "exp_probs_b" not in t.name)
+    whole = header.complete and header.tensors and not (isinstance(parts, int) and parts > 1)
+    if whole and abs(in_file - language) > 0.001 * language:
+        notes.append(f"The file's tensors hold {in_file:,} parameters; read as {config['model_type']} they come to {language:,}.")
+    extra = sum(t.bytes for t in header.tensors if _layer(t.name) >= arch.layer_count)
+    if extra:
+        notes.append(f"{extra:,} bytes of multi-token-prediction layers in the file are not counted.")
+    if not whole:
+        preset = next((name for name, row in table().items() if row.get("ftype") == header.metadata.get("general.file_type")), "")
+        notes.append("The bytes given do not list every tensor of the model, so its size is that of " + (f"the preset {preset}." if preset else "BF16 weights."))
+        return replace(arch, quantization=parse("gguf-" + preset) if preset else None, notes=tuple(notes))
+    return replace(arch, quantization=stored(header, arch.layer_count), notes=tuple(notes))
