@@ -1,8 +1,226 @@
-"""From limits to expectations: what engines reach of each roof in public measurements."""
+"""From limits to expectations: what engines reach of each roof in public measurements.
+
+The expected time of a pass is the sum over its operators of
+    norm(FLOPs / (peak x compute), bytes / (bandwidth x share), dequantisation) + kernels x launch
+plus collectives (bytes / link + messages x latency) and an overhead per pass and per sequence. `norm` is the p-norm, between the
+largest of the times (perfect overlap, p -> infinity) and their sum (none, p = 1). The few parameters are those of an engine, of a
+family of chips and of a number format, fitted by `roofline calibrate` and kept in data/calibration.toml with their statistics.
+"""
 
 from __future__ import annotations
 
-from .roof import Efficiency
+import tomllib
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from importlib import resources
+
+from .errors import InputError, nearest
+from .numeric import exp, maximum, minimum
+
+# name: (kind, centre, {level: how far that level may move it [standard deviations of a log or logit]}, meaning)
+PARAMETERS = {
+    "bandwidth": ("fraction", 0.85, {"all": 1.0, "engine": 0.4, "family": 0.4, "generation": 0.3}, "share of memory bandwidth when streaming weights"),
+    "cache_bandwidth": ("fraction", 0.6, {"all": 1.0, "engine": 0.8, "family": 0.5}, "share of memory bandwidth when reading the KV cache"),
+    "compute": ("fraction", 0.65, {"all": 1.0, "engine": 0.4, "family": 0.4, "generation": 0.4, "roof": 0.5}, "share of the peak of large matrix products"),
+    "attention": ("fraction", 0.4, {"all": 1.0, "engine": 0.6, "family": 0.5}, "share of the peak in attention over a prompt"),
+    "expert": ("fraction", 0.8, {"all": 1.0, "engine": 0.5}, "what routed experts reach of that bandwidth share"),
+    "link": ("fraction", 0.7, {"all": 1.0, "wire": 0.5}, "share of the chip-to-chip bandwidth"),
+    "launch_s": ("positive", 3e-6, {"all": 1.0, "engine": 0.7, "family": 0.5}, "seconds each kernel costs besides"),
+    "step_s": ("positive", 300e-6, {"all": 1.0, "engine": 1.0}, "seconds each pass costs besides"),
+    "sequence_s": ("positive", 5e-6, {"all": 1.0, "engine": 1.0}, "seconds each sequence of a pass costs besides"),
+    "message_s": ("positive", 10e-6, {"all": 1.0, "wire": 0.7, "engine": 0.5}, "seconds each collective costs besides"),
+    "hop_s": ("positive", 50e-6, {"all": 1.0, "engine": 0.5}, "seconds each pipeline hop costs besides"),
+    "dequant": ("positive", 4.0, {"all": 1.0, "packing": 0.7, "engine": 0.7}, "vector operations to unpack one quantised weight"),
+    "mac": ("positive", 1.0, {"all": 1.0, "engine": 0.7}, "vector operations of one multiply-add in small-batch kernels, over 1"),
+    "pad": ("positive", 8.0, {"all": 1.0, "engine": 0.7, "family": 0.5}, "rows of a matrix tile that a product leaves unused"),
+    "tail": ("positive", 30.0, {"all": 1.0, "family": 0.5}, "tiles of 128 x 128 that the last wave of a product leaves idle"),
+    "first_s": ("positive", 20e-3, {"all": 1.0, "engine": 1.0}, "seconds before a served request reaches the model"),
+    "queue": ("positive", 0.3, {"all": 1.0, "engine": 0.7}, "prompts of others that a served request waits for, over those in flight"),
+}
+LEVELS = ("all", "engine", "family", "generation", "roof", "wire", "packing")
+NORM = 3.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Efficiency:
+    """What real kernels reach of each roof, and what they cost besides.
+
+    compute, bandwidth, cache_bandwidth, attention, expert, link: fractions of peak (compute of `rates` by roof where given);
+    launch_s, step_s, sequence_s, message_s, hop_s [s]; dequant, mac [vector operations]; pad [rows]; tail [tiles]; chunk:
+    tokens of one prefill pass; norm: p of the p-norm that joins the roofs, None for the largest.
+    low, high: multipliers of the expected time that bracket the 10th to 90th percentile of measurements, and the same for prefill.
+    """
+
+    compute: float
+    bandwidth: float
+    cache_bandwidth: float = 0.0
+    attention: float = 0.0
+    expert: float = 1.0
+    link: float = 1.0
+    launch_s: float = 0.0
+    step_s: float = 0.0
+    sequence_s: float = 0.0
+    message_s: float = 0.0
+    hop_s: float = 0.0
+    dequant: float = 0.0
+    mac: float = 0.0
+    pad: float = 0.0
+    tail: float = 0.0
+    first_s: float = 0.0
+    queue: float = 0.0
+    rates: tuple = ()
+    packing: tuple = ()
+    chunk: float = 0.0
+    norm: float | None = None
+    low: float = 1.0
+    high: float = 1.0
+    prefill_low: float = 1.0
+    prefill_high: float = 1.0
+    basis: str = "given by the user"
+    points: int = 0
+
+    def __post_init__(self):
+        for name in ("compute", "bandwidth", "link", "expert"):
+            if not 0 < getattr(self, name) <= 1:
+                raise InputError(f"efficiency {name}", getattr(self, name), "must be above 0 and at most 1")
+
+    def rate(self, roof: str) -> float:
+        """Share of the peak of one roof that large matrix products reach."""
+        for name, value in self.rates:
+            if name == roof:
+                return value
+        return self.compute
+
+    def unpack(self, packing: str) -> float:
+        """Vector operations to unpack one weight of a packing."""
+        for name, value in self.packing:
+            if name == packing:
+                return value
+        return self.dequant
+
+
+def natural(kind: str, centre: float, shift):
+    """A parameter's value from its centre and the sum of its level effects, on a log (positive) or logit (fraction) scale."""
+    if kind == "positive":
+        return centre * exp(shift)
+    return 1.0 / (1.0 + (1.0 - centre) / centre * exp(-shift))
+
+
+# ---- the time of one operator; every argument may be an array ---------------------------------------------------------
+
+
+def joined(norm, *times):
+    """(a^p + b^p + ...)^(1/p): the p-norm of the times that overlap; the largest if norm is None [s].
+
+    >>> round(joined(3.0, 1.0, 1.0), 3)
+    1.26
+    >>> joined(None, 1.0, 2.0)
+    2.0
+    """
+    if norm is None:
+        most = times[0]
+        for t in times[1:]:
+            most = maximum(most, t)
+        return most
+    return sum(t ** norm for t in times) ** (1.0 / norm)
+
+
+def product_seconds(flops, weights, moved, tokens, inner, count, peak, vector, bandwidth, unpack, mac, pad, tail, launch, rounds, norm):
+    """Expected time of one kind of matrix product, summed over its layers [s].
+
+    flops [FLOP]; weights: elements read in one round; moved: bytes in all; tokens: rows of a product in one round; inner: length
+    of its dot products; count: products; peak, vector [FLOP/s reached]; bandwidth [bytes/s reached]; unpack, mac: vector
+    operations per weight and per multiply-add of a small batch; pad, tail: see PARAMETERS; launch [s]; rounds.
+    """
+    busy = flops * (1.0 + pad / tokens) / peak + count * rounds * tail * 256.0 * minimum(tokens, 128.0) * inner / peak
+    small = weights * rounds * (unpack + mac * minimum(tokens, 8.0)) / vector
+    return joined(norm, busy, moved / bandwidth, small) + count * rounds * launch
+
+
+def attention_seconds(flops, moved, peak, bandwidth, count, launch, rounds, norm):
+    """Expected time of attention: FLOPs and cache bytes under their own shares [s]."""
+    return joined(norm, flops / peak, moved / bandwidth) + count * rounds * launch
+
+
+def collective_seconds(size, messages, link, latency):
+    """Expected time of collectives: bytes / link + messages x latency [s]."""
+    return size / link + messages * latency
+
+
+def packing_of(op) -> str:
+    """How a product's weights are packed: "wide" (16 bits or more), "byte", or "nibble" (under 7 bits), from its own bytes."""
+    elements = op.flops / (2.0 * op.tokens) if op.tokens else 0.0
+    bits = 8.0 * op.weight_bytes / elements if elements else 16.0
+    return "wide" if bits >= 15.5 else "byte" if bits >= 7 else "nibble"
+
+
+def op_expected(op, roofs, tp, e: Efficiency, rounds: float = 1.0):
+    """Expected seconds of one operator of a pass [s]. rounds: pieces that a prefill is cut into."""
+    if op.group == "collective":
+        return collective_seconds(op.link_bytes, op.messages * rounds, roofs.link * e.link, e.hop_s if op.name == "pipeline hop" else e.message_s)
+    share = 1 if op.replicated else tp
+    shards = minimum(tp, op.kv_shards)
+    if op.roof == "vector":
+        return (op.weight_bytes * rounds + op.activation_bytes) / share / (roofs.bandwidth * e.bandwidth) + op.count * rounds * e.launch_s
+    if not op.tokens or op.group == "attention_core":
+        moved = (op.kv_read_bytes + op.kv_write_bytes) / shards + op.activation_bytes / share
+        return attention_seconds(op.flops / share, moved, roofs.peaks[op.roof] * (e.attention or e.compute), roofs.bandwidth * (e.cache_bandwidth or e.bandwidth), op.count, e.launch_s, rounds, e.norm)
+    packing = packing_of(op)
+    unpack, mac = (0.0, 0.0) if packing == "wide" else (e.unpack(packing), e.mac)
+    weights = op.flops / (2.0 * op.tokens) / share
+    moved = (op.weight_bytes * rounds + op.activation_bytes) / share
+    reach = e.bandwidth * (e.expert if op.group == "experts" else 1.0)
+    return product_seconds(op.load * op.flops / share, weights, moved, op.tokens / rounds, op.inner, op.count, roofs.peaks[op.roof] * e.rate(op.roof), roofs.peaks["vector"],
+                           roofs.bandwidth * reach, unpack, mac, e.pad, e.tail, e.launch_s, rounds, e.norm)
+
+
+def rounds_of(e: Efficiency, p) -> float:
+    """Pieces that a prefill pass is cut into: tokens / chunk, at least 1 (1 for a decode step)."""
+    return 1.0 if p.steps or not e.chunk else maximum(1.0, p.tokens / e.chunk)
+
+
+def overhead(e: Efficiency, p, rounds: float = 1.0):
+    """Seconds a pass costs besides its operators [s]: each of its rounds, and each of its sequences."""
+    return e.step_s * rounds + e.sequence_s * p.sequences
+
+
+def expected_time(ops, roofs, layout, e: Efficiency, p, rounds: float = 1.0):
+    """Expected seconds of one pass: its operators and its overheads [s]."""
+    total = overhead(e, p, rounds)
+    for op in ops:
+        total = total + op_expected(op, roofs, layout.tp, e, rounds)
+    return total
+
+
+# ---- which parameters a scenario takes --------------------------------------------------------------------------------
+
+
+def family_of(chip) -> str:
+    """The family of chips that share parameters: vendor and kind of memory."""
+    vendor, memory = chip.vendor.lower(), chip.memory_type.upper()
+    if chip.kind == "cpu" or vendor in ("ampere", "broadcom"):
+        return "cpu"
+    if vendor in ("nvidia", "amd"):
+        return f"{vendor}-{'hbm' if 'HBM' in memory else 'unified' if 'LPDDR' in memory else 'gddr'}"
+    return {"apple": "apple", "google": "tpu", "tenstorrent": "tenstorrent", "intel": "intel"}.get(vendor, "other")
+
+
+def generation_of(chip) -> str:
+    """A finer class: what the chip's arithmetic can do tells NVIDIA's generations apart, the year the others'."""
+    family = family_of(chip)
+    if not family.startswith("nvidia"):
+        return f"{family}-{chip.year}"
+    if chip.peak("fp4"):
+        return f"{family}-blackwell"
+    if chip.peak("fp8"):
+        return f"{family}-{'hopper' if 'hbm' in family else 'ada'}"
+    return f"{family}-{'ampere' if chip.peak('bf16') else 'older'}"
+
+
+def wire_of(chip, layout) -> str:
+    """What the chips of a replica talk over: "fast" (NVLink, Infinity Fabric, ICI) or "pcie"."""
+    fast = chip.link and "pcie" not in chip.link.lower() and "bridge" not in chip.link.lower() and (chip.domain or 1) >= layout.tp
+    return "fast" if fast else "pcie"
 
 
 def expectation(r) -> Efficiency | None:

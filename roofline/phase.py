@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from . import memory, roof
+from . import calibration, memory, roof
 from .hardware import COMPUTE_BITS
 from .numeric import any_true, maximum, minimum
 from .operators import Pass, forward
@@ -117,11 +117,13 @@ def phase(r: Resolved, p: Pass, *, roofs: roof.Roofs, timed: bool, e, rounds: in
         link += op.link_bytes
         flops += op.flops
     limit = roof.longest(sums)
-    expected_ops = [roof.op_expected(op, roofs, tp, e) for op in ops] if e is not None and timed else None
+    rounds_each = calibration.rounds_of(e, p) if e is not None else 1.0
+    expected_ops = [calibration.op_expected(op, roofs, tp, e, rounds_each) for op in ops] if e is not None and timed else None
     expected = None
     if expected_ops is not None:
         busy = sum(expected_ops)
-        expected = max(limit, (busy + e.step_s) * (bubble(p.tokens, stages) if stages > 1 else 1.0))
+        expected = max(limit, (busy + calibration.overhead(e, p, rounds_each)) * (bubble(p.tokens, stages) if stages > 1 else 1.0))
+        low, high = (e.low, e.high) if p.steps else (e.prefill_low, e.prefill_high)
     total = busy if expected_ops is not None else sum(max(span) for span in spans)
     rows = []
     for op, span, took in zip(ops, spans, expected_ops or spans, strict=True):
@@ -141,7 +143,7 @@ def phase(r: Resolved, p: Pass, *, roofs: roof.Roofs, timed: bool, e, rounds: in
         bytes={"weights": weights * rounds, "kv_read": kv_read * rounds, "kv_write": kv_write * rounds, "activations": activations * rounds, "total": moved * rounds},
         link_bytes=link * rounds, intensity_flops_per_byte=flops / moved, bound=bound_of(*sums), limit_s=limit if timed else None,
         limit_parts_s=dict(zip(roof.PARTS, sums, strict=True)) if timed else None,
-        expected_s=expected, expected_low_s=None if expected is None else max(limit, expected * e.low), expected_high_s=None if expected is None else expected * e.high,
+        expected_s=expected, expected_low_s=None if expected is None else max(limit, expected * low), expected_high_s=None if expected is None else max(limit, expected * high),
         attainable_flops_per_s=min(flops / (tp * stages) / limit, roofs.peaks[r.compute]), compute_utilisation=sums[0] / limit if timed else None,
         bandwidth_utilisation=sums[1] / limit if timed else None, roof=r.compute, context=context, tokens=p.tokens * rounds, operators=tuple(rows),
     )

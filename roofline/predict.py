@@ -149,7 +149,7 @@ def limit(case: Case) -> float:
         steps = case.output if case.kind == "step" else max(case.output - 1, 0)
         one = max(_least(case, roofs, step(share, steps)))
         return one if case.kind == "step" else max(_least(case, roofs, fill(case.batch), layout.pp)) + steps * one
-    # A service: no sequence holds less than its prompt (on average half its output besides), and the whole memory may hold cache.
+    # A service: no sequence holds less than its prompt (in a closed loop, its output besides), and the whole memory may hold cache.
     room = _room(case)
     if case.kind == "tpot":
         return max(_least(case, roofs, step(max(1.0, min(case.batch, room)), case.output)))
@@ -171,7 +171,7 @@ def _room(case: Case) -> float:
     group = layout.tp * layout.pp
     # The label's gigabytes are at least 1e9 bytes and up to 2**30.
     room = 1.08 * r.chip.memory_bytes * group - memory.weights_per_device(r.arch, r.weights, layout) * group
-    each = memory.kv_bytes(r.arch, r.kv, case.least_prompt + (case.output / 2 if case.kind == "tpot" else 1.0))
+    each = memory.kv_bytes(r.arch, r.kv, case.least_prompt + (case.output if case.kind == "tpot" else 1.0))
     return max(1.0, room / each)
 
 

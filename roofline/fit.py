@@ -1,0 +1,196 @@
+"""Fit the calibration to the measurements: `roofline calibrate`. NumPy is imported here only.
+
+Every row is a weighted sum of passes, every pass a sum of operators, so all operators of all rows are laid out once as arrays and
+the formulas of `calibration` are evaluated on them. Least squares on the log of expected over measured, each parameter held near
+its centre by a normal prior (ridge), each row weighed down when it is far off (so that one odd source does not steer the rest).
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+
+from . import calibration as c
+from . import hardware, roof, rows
+from .phase import attention_format, operators_of
+from .predict import terms
+
+_OPERATOR = ("flops", "weights", "stored", "acts", "kv", "tokens", "inner", "count", "peak", "vector", "band", "rounds", "load", "link_bytes", "messages", "link", "experts", "packed")
+NOISE = 0.15  # a row whose expected time is this far off (log) is ordinary
+
+
+class Table:
+    """All operators of all rows as arrays, in four kinds: products, attention, vector, collectives."""
+
+    def __init__(self, cases):
+        self.cases = list(cases)
+        self.kinds = {k: [] for k in ("product", "attention", "vector", "collective", "pass")}
+        self.contexts, self.index = [], {}
+        for i, case in enumerate(self.cases):
+            self._add(i, case)
+        self.arrays = {k: self._stack(v) for k, v in self.kinds.items()}
+        self.measured = np.array([case.measured_s for case in self.cases])
+
+    def _context(self, case, wire, roof_name, packing):
+        chip = case.resolved.chip
+        key = (case.engine, c.family_of(chip), c.generation_of(chip), roof_name, wire, packing)
+        if key not in self.index:
+            self.index[key] = len(self.contexts)
+            self.contexts.append({"all": "", "engine": key[0], "family": key[1], "generation": key[2], "roof": key[3], "wire": key[4], "packing": key[5]})
+        return self.index[key]
+
+    def _add(self, i, case):
+        r = case.resolved
+        roofs = roof.roofs_of(r.chip, r.layout, (r.compute, r.activations.compute, attention_format(r)), r.scenario.network)
+        tp, wire = r.layout.tp, c.wire_of(r.chip, r.layout)
+        plain = self._context(case, wire, "bf16", "wide")
+        for term in terms(case):
+            w, rounds = term.weight * term.bubble, term.rounds
+            p = term.passes
+            self.kinds["pass"].append((i, plain, w * rounds, w * p.sequences, 0))
+            for op in operators_of(r, p):
+                share, shards = (1 if op.replicated else tp), min(tp, op.kv_shards)
+                if op.group == "collective":
+                    hop = op.name == "pipeline hop"
+                    self.kinds["collective"].append((i, plain, w, op.link_bytes / roofs.link, op.messages * rounds, hop))
+                elif op.roof == "vector":
+                    self.kinds["vector"].append((i, plain, w, (op.weight_bytes * rounds + op.activation_bytes) / share / roofs.bandwidth, op.count * rounds))
+                elif not op.tokens or op.group == "attention_core":
+                    ctx = self._context(case, wire, r.chip.roof_of(op.roof)[0], "wide")
+                    moved = (op.kv_read_bytes + op.kv_write_bytes) / shards + op.activation_bytes / share
+                    self.kinds["attention"].append((i, ctx, w, op.flops / share / roofs.peaks[op.roof], moved / roofs.bandwidth, op.count * rounds))
+                else:
+                    packing = c.packing_of(op)
+                    ctx = self._context(case, wire, r.chip.roof_of(op.roof)[0], packing)
+                    self.kinds["product"].append((i, ctx, w, op.load * op.flops / share / roofs.peaks[op.roof], op.flops / (2 * op.tokens) / share / roofs.peaks["vector"],
+                                                  (op.weight_bytes * case.scale * rounds + op.activation_bytes) / share / roofs.bandwidth, op.tokens / rounds, op.inner / roofs.peaks[op.roof], op.count,
+                                                  rounds, op.group == "experts", packing != "wide"))
+        self.extra = getattr(self, "extra", [])
+        if case.kind == "first":
+            self.extra.append((i, plain, case.batch or 1.0))
+
+    def _stack(self, entries):
+        return [np.array(col, dtype=float) for col in zip(*entries)] if entries else []
+
+
+class Parameters:
+    """The layout of the coefficient vector: one per parameter and level value that the table has."""
+
+    def __init__(self, table):
+        self.names, self.sigma, self.slots = [], [], {}
+        for name, (_, _, levels, _) in c.PARAMETERS.items():
+            for level, sigma in levels.items():
+                values = sorted({ctx[level] for ctx in table.contexts})
+                ids = {}
+                for v in values:
+                    ids[v] = len(self.names)
+                    self.names.append((name, level, v))
+                    self.sigma.append(sigma)
+                self.slots[name, level] = np.array([ids[ctx[level]] for ctx in table.contexts])
+        self.sigma = np.array(self.sigma)
+
+    def values(self, x):
+        """Each parameter by context."""
+        out = {}
+        for name, (kind, centre, levels, _) in c.PARAMETERS.items():
+            total = sum(x[self.slots[name, level]] for level in levels)
+            out[name] = c.natural(kind, centre, total)
+        return out
+
+
+def expected(table, v):
+    """Expected seconds of every row, from parameter values by context."""
+    t = np.zeros(len(table.cases))
+
+    def add(rows_, seconds):
+        np.add(t, np.bincount(rows_.astype(int), seconds, len(t)), out=t)
+
+    i, k, w, busy, small, moved, tokens, inner, count, rounds, experts, packed = table.arrays["product"]
+    k = k.astype(int)
+    reach = v["bandwidth"][k] * np.where(experts > 0, v["expert"][k], 1.0)
+    add(i, w * c.product_seconds(busy, small, moved, tokens, inner, count, v["compute"][k], 1.0, reach, packed * v["dequant"][k], packed * v["mac"][k], v["pad"][k], v["tail"][k], v["launch_s"][k], rounds, c.NORM))
+    i, k, w, busy, moved, count = table.arrays["attention"]
+    k = k.astype(int)
+    add(i, w * c.attention_seconds(busy, moved, v["attention"][k], v["cache_bandwidth"][k], count, v["launch_s"][k], 1.0, c.NORM))
+    i, k, w, moved, count = table.arrays["vector"]
+    k = k.astype(int)
+    add(i, w * (moved / v["bandwidth"][k] + count * v["launch_s"][k]))
+    if table.arrays["collective"]:
+        i, k, w, size, messages, hop = table.arrays["collective"]
+        k = k.astype(int)
+        add(i, w * c.collective_seconds(size, messages, v["link"][k], np.where(hop > 0, v["hop_s"][k], v["message_s"][k])))
+    i, k, w, sequences, _ = table.arrays["pass"]
+    k = k.astype(int)
+    add(i, w * v["step_s"][k] + sequences * v["sequence_s"][k])
+    for row, k, together in table.extra:
+        t[row] = t[row] * (1.0 + v["queue"][k] * max(together - 1.0, 0.0) / 2.0) + v["first_s"][k]
+    return t
+
+
+def row_weights(table):
+    """Rows of one group (model x chip x format) say much the same: together they weigh as the square root of their number."""
+    groups = [(case.model, case.chip, case.weights) for case in table.cases]
+    counts = {g: groups.count(g) for g in set(groups)}
+    return np.array([counts[g] ** -0.5 for g in groups])
+
+
+def solve(table, parameters, keep, start=None, steps=25):
+    """Coefficients that minimise sum of weight x loss(log error) + (coefficient / sigma)^2 over the rows in `keep`.
+
+    The loss is Cauchy's: quadratic near zero, logarithmic far off. Levenberg-Marquardt with finite differences; deterministic.
+    """
+    x = np.zeros(len(parameters.names)) if start is None else start.copy()
+    weights = row_weights(table) * keep
+    log_measured = np.log(table.measured)
+    residual = lambda x: (np.log(expected(table, parameters.values(x))) - log_measured) / NOISE
+    cost = lambda r, x: float(np.sum(weights * np.log1p(r * r)) + np.sum((x / parameters.sigma) ** 2))
+    r, damping = residual(x), 1e-2
+    best = cost(r, x)
+    for _ in range(steps):
+        jacobian = np.empty((len(r), len(x)))
+        for j in range(len(x)):
+            y = x.copy()
+            y[j] += 1e-4
+            jacobian[:, j] = (residual(y) - r) / 1e-4
+        w = weights / (1.0 + r * r)
+        normal = jacobian.T @ (w[:, None] * jacobian) + np.diag(1.0 / parameters.sigma ** 2)
+        gradient = jacobian.T @ (w * r) + x / parameters.sigma ** 2
+        improved = False
+        for _ in range(8):
+            step = np.linalg.solve(normal + damping * np.diag(np.diag(normal)), -gradient)
+            y = x + np.clip(step, -0.7, 0.7)
+            ry = residual(y)
+            now = cost(ry, y)
+            if now < best:
+                gain, x, r, best, damping, improved = best - now, y, ry, now, damping / 3, True
+                break
+            damping *= 4
+        if not improved or gain < 1e-4 * best:
+            break
+    return x
+
+
+def folds(table, count=20):
+    """Rows dealt into `count` folds, whole groups (model x chip x format) together, largest group first."""
+    groups = {}
+    for i, case in enumerate(table.cases):
+        groups.setdefault((case.model, case.chip, case.weights), []).append(i)
+    bins = [[] for _ in range(count)]
+    for key in sorted(groups, key=lambda k: (-len(groups[k]), k)):
+        min(bins, key=len).extend(groups[key])
+    return [b for b in bins if b]
+
+
+def cross_validate(table, parameters, keep, start, count=20, progress=None):
+    """Expected seconds of every row from a fit that never saw its group (model x chip x format)."""
+    t = np.zeros(len(table.cases))
+    for number, held in enumerate(folds(table, count), 1):
+        mask = keep.copy()
+        mask[held] = 0.0
+        x = solve(table, parameters, mask, start=start, steps=6)
+        t[held] = expected(table, parameters.values(x))[held]
+        if progress:
+            errors = np.abs(t[held] / table.measured[held] - 1)[keep[held] > 0]
+            progress(number, count, float(np.median(errors)) if len(errors) else float("nan"), len(held))
+    return t
