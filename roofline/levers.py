@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from . import formats, hardware, memory, roof
+from . import formats, hardware, memory, parallel, roof
 from .errors import InputError
 from .operators import Pass, distinct_experts
 from .phase import attention_format, operators_of
@@ -230,24 +230,20 @@ def layouts(scenario: Scenario, goal: str = "throughput", most: int = 12) -> dic
     r = resolve(scenario)
     devices, flight = r.layout.devices, scenario.batch * r.layout.dp
     rows, refused, unfit = [], 0, 0
-    divisors = [n for n in range(1, devices + 1) if devices % n == 0]
-    for tp in divisors:
-        for pp in (n for n in divisors if devices % (tp * n) == 0):
-            dp = devices // (tp * pp)
-            if dp > flight:
-                continue
-            for ep in {1, *((tp, tp * dp) if r.arch.is_moe else ())}:
-                try:
-                    changed = scenario.replace(devices=devices, tp=tp, pp=pp, dp=dp, ep=ep, batch=-(-flight // dp))
-                    report = evaluate(changed)
-                except InputError:
-                    refused += 1
-                    continue
-                now = figures(report)
-                if now["tpot_s"] is None:
-                    unfit += 1
-                    continue
-                rows.append({"tp": tp, "pp": pp, "ep": ep, "dp": dp, "batch": changed.batch, "bound": report.decode.bound, "figures": now, "fragment": changed.to_fragment()})
+    for x in parallel.layouts(devices, r.arch.is_moe):
+        if x.dp > flight:
+            continue
+        try:
+            changed = scenario.replace(devices=devices, tp=x.tp, pp=x.pp, dp=x.dp, ep=x.ep, batch=-(-flight // x.dp))
+            report = evaluate(changed)
+        except InputError:
+            refused += 1
+            continue
+        now = figures(report)
+        if now["tpot_s"] is None:
+            unfit += 1
+            continue
+        rows.append({"tp": x.tp, "pp": x.pp, "ep": x.ep, "dp": x.dp, "batch": changed.batch, "bound": report.decode.bound, "figures": now, "fragment": changed.to_fragment()})
     key = GOALS[goal]
     rows.sort(key=lambda row: ((-1 if goal == "throughput" else 1) * (row["figures"][key] if row["figures"][key] is not None else float("inf")), row["figures"]["tpot_s"], row["tp"]))
     return {"goal": goal, "devices": devices, "requests_in_flight": flight, "layouts": rows[:most], "tried": len(rows) + refused + unfit, "refused": refused, "unfit": unfit}

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from . import formats
 from .model import Architecture, Attention, Recurrent
-from .numeric import minimum, where
+from .numeric import any_true, minimum, where
 
 # Reads and writes of one element in the parts that are not matrix products [per element of the residual stream].
 # A norm reads its input and writes its output; a residual add reads two and writes one.
@@ -72,6 +72,11 @@ class Pass:
     @property
     def tokens(self):
         return self.sequences * self.new_tokens
+
+    @property
+    def decodes(self) -> bool:
+        """Whether it is a decode step; an array of passes is all of one kind."""
+        return any_true(self.steps > 0)
 
 
 def totals(p) -> tuple:
@@ -222,7 +227,7 @@ def forward(arch: Architecture, p, *, weights, activation_bytes: float = 2.0, kv
 def _scan(r: Recurrent, p: Pass) -> Operator:
     """A recurrent layer part: its state is read (unless the sequence starts here) and written once a pass, whatever the length."""
     state = float(r.state_bytes * r.count) * p.sequences
-    fresh = 1.0 if p.steps else where(p.start == 0, 0.0, 1.0)
+    fresh = 1.0 if p.decodes else where(p.start == 0, 0.0, 1.0)
     return Operator(name=f"{r.kind} scan", group="recurrent", count=r.count, roof="bf16", flops=float(r.flops_per_token) * r.count * p.tokens,
                     kv_read_bytes=state * fresh, kv_write_bytes=state, kv_shards=float("inf"))
 
@@ -231,7 +236,7 @@ def _attention(a: Attention, p: Pass, kv, roof: str, fused: bool, offload: float
     """Scores and values of one kind of attention layer: (FLOPs 2 x heads x (qk + v) x pairs; KV read and written)."""
     if a.kind == "cross":
         return ()  # it attends to an image, and a text pass has none
-    decode = p.steps > 0
+    decode = p.decodes
     window = a.window if a.topk is None else (min(a.window, a.topk) if a.window else a.topk)
     element = formats.kv_bytes_per_element(kv, a.cached_vector)
     n, stored = a.count, (a.kv_elements or a.reads_elements)

@@ -51,15 +51,14 @@ def check(layout: Layout, arch: Architecture) -> None:
     experts, and ep and tp divide one another; replicas come in whole expert groups.
     """
     tp = layout.tp
-    if tp > 1:
+    if tp > 1 and not _splits(tp, arch):
         legal = [n for n in range(1, arch.heads + 1) if _splits(n, arch)] or [1]
-        if not _splits(tp, arch):
-            below = max((n for n in legal if n < tp), default=None)
-            above = min((n for n in legal if n > tp), default=None)
-            options = " or ".join(str(n) for n in (below, above) if n)
-            core = next((a for a in arch.attentions if a.heads % tp), None)
-            why = f"does not divide the {core.heads} attention heads" if core else "neither divides nor is a multiple of the KV heads"
-            raise InputError("tp", tp, f"{why} of {arch.id}; use {options}")
+        below = max((n for n in legal if n < tp), default=None)
+        above = min((n for n in legal if n > tp), default=None)
+        options = " or ".join(str(n) for n in (below, above) if n)
+        core = next((a for a in arch.attentions if a.heads % tp), None)
+        why = f"does not divide the {core.heads} attention heads" if core else "neither divides nor is a multiple of the KV heads"
+        raise InputError("tp", tp, f"{why} of {arch.id}; use {options}")
     if layout.pp > arch.layer_count:
         raise InputError("pp", layout.pp, f"is more stages than the {arch.layer_count} layers of {arch.id}; use at most {arch.layer_count}")
     if layout.ep > 1:
@@ -73,6 +72,20 @@ def check(layout: Layout, arch: Architecture) -> None:
             raise InputError("ep", layout.ep, f"must divide tp {tp} or be a multiple of it; use {tp}")
         if layout.dp % layout.pool:
             raise InputError("ep", layout.ep, f"spans {layout.pool} replicas, but there are {layout.dp}; use dp {layout.pool} or ep {tp}")
+
+
+def layouts(devices: int, moe: bool):
+    """Every way to factor `devices` chips into tp x pp x dp, with experts held whole, split over tp, or over the replicas too (if `moe`).
+
+    >>> [(x.tp, x.pp, x.dp) for x in layouts(2, moe=False)]
+    [(1, 1, 2), (1, 2, 1), (2, 1, 1)]
+    """
+    divisors = [n for n in range(1, devices + 1) if devices % n == 0]
+    for tp in divisors:
+        for pp in (n for n in divisors if devices % (tp * n) == 0):
+            dp = devices // (tp * pp)
+            for ep in sorted({1, *((tp, tp * dp) if moe else ())}):
+                yield Layout(tp=tp, pp=pp, ep=ep, dp=dp)
 
 
 def _splits(tp: int, arch: Architecture) -> bool:
