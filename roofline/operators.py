@@ -39,6 +39,9 @@ class Operator:
     activation_bytes: float = 0.0
     link_bytes: float = 0.0
     messages: float = 0.0
+    network_bytes: float = 0.0  # of the link bytes, those that leave the domain of the fast links
+    link_share: float = 1.0  # part of the layout's link roof that this collective can use (its group may reach fewer links)
+    latency_s: float = 0.0  # what its messages cost besides their bytes (data/links.toml), for expectations
     host_bytes: float = 0.0  # of the weight and KV bytes, those that come over the host link instead of from the chip's memory
     load: float = 1.0  # the busiest chip's share over the mean (unbalanced experts)
     kv_shards: float = 1.0  # chips that can share the KV cache of this operator (its KV heads)

@@ -9,8 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .errors import InputError
+from .fabric import Fabric
 from .model import Architecture
-from .numeric import any_true, is_array, maximum, where
+from .network import all_reduce_bytes, all_to_all_bytes, distinct_domains, hierarchical_all_reduce_bytes
+from .numeric import any_true, is_array, maximum, minimum, where
 from .operators import Operator, block_count, routed_layers, totals
 
 
@@ -94,40 +96,58 @@ def _splits(tp: int, arch: Architecture) -> bool:
 
 
 def ring_bytes(size, n):
-    """Bytes each chip sends in a ring all-reduce of `size` bytes over n chips: 2 (n-1)/n x size [bytes].
-
-    An all-gather or reduce-scatter is half of it. Source: Patarasuk & Yuan 2009, bandwidth-optimal all-reduce.
+    """Bytes each chip sends in a ring all-reduce of `size` bytes over n chips, see `network.all_reduce_bytes` [bytes].
 
     >>> ring_bytes(1e9, 8)
     1750000000.0
     """
-    return 2.0 * (n - 1) / n * size
+    return all_reduce_bytes(size, n)
 
 
-def collectives(arch: Architecture, p, layout: Layout, activation_bytes: float = 2.0) -> tuple:
+def collectives(arch: Architecture, p, layout: Layout, activation_bytes: float = 2.0, fabric: Fabric | None = None, imbalance: float = 1.0) -> tuple:
     """The operators that only move data between chips, per replica; `link_bytes` is what one chip sends.
 
-    Tensor parallel: one all-reduce of tokens x hidden per residual block (two a layer), and an all-gather of the logits.
-    Expert parallel: tokens x k x hidden out and back, (ep-1)/ep of it to other chips. Pipeline: tokens x hidden per hop.
+    fabric: the chips' network; None: one switch for all that cannot add. activation_bytes: of what is sent to the experts
+    [bytes/element]. imbalance: what the busiest expert rank receives over the mean.
+    Tensor parallel: one all-reduce of tokens x hidden per residual block (two a layer), and an all-gather of the logits; beyond a
+    domain of fast links each chip carries its part of the sum over the network. Expert parallel: tokens x k x hidden out and back,
+    (ep-1)/ep of it to other chips; a token crosses to another domain once, however many of its experts are there. Its layers
+    need no second all-reduce: the tokens stay scattered between the two. Pipeline: tokens x hidden per hop.
     """
+    fabric = fabric or Fabric()
     ops = []
-    tp, hidden = layout.tp, arch.hidden
+    tp, ep, hidden = layout.tp, layout.ep, arch.hidden
     _, tokens, sampled = totals(p)
-    if any_true(tp > 1):
-        blocks = block_count(arch)
-        ops.append(Operator(name="all-reduce", group="collective", count=blocks, roof="link", link_bytes=ring_bytes(tokens * hidden * 2.0, tp) * blocks,
-                            messages=where(tp > 1, blocks, 0)))
-        ops.append(Operator(name="all-gather logits", group="collective", count=1, roof="link",
-                            link_bytes=ring_bytes(sampled * arch.vocab * 2.0, tp) / 2, messages=where(tp > 1, 1, 0)))
+    share = lambda n: fabric.share(fabric.inside(n)) / fabric.reference(layout)
+
+    def collective(name, count, inside, beyond, kind, group, messages, load=1.0):
+        outer = fabric.domains(group)
+        ops.append(Operator(name=name, group="collective", count=count, roof="link", link_bytes=inside + beyond, network_bytes=beyond, link_share=share(group),
+                            messages=messages, latency_s=messages * fabric.latency(kind, fabric.inside(group), outer), load=load))
+
     # Within one tp group every rank holds all tokens, so only experts beyond it need a dispatch of this rank's share of them.
     spans = layout.pool > 1
+    layers, k = routed_layers(arch)
+    if any_true(tp > 1):
+        blocks = block_count(arch)
+        times = where(tp > 1, blocks - where(spans, layers, 0), 0)
+        inside, beyond = hierarchical_all_reduce_bytes(tokens * hidden * 2.0, fabric.inside(tp), fabric.domains(tp), fabric.in_network)
+        collective("all-reduce", blocks, inside * times, beyond * times, "all_reduce", tp, times)
+        # The logits' shards are whole tokens' words: each rank sends its own, and what leaves a domain leaves it once.
+        inside, beyond = hierarchical_all_reduce_bytes(sampled * arch.vocab * 2.0, fabric.inside(tp), fabric.domains(tp))
+        collective("all-gather logits", 1, inside / 2, beyond / 2, "all_gather", tp, where(tp > 1, 1, 0))
     if any_true(spans):
-        layers, k = routed_layers(arch)
-        sent = where(spans, tokens / tp * k * hidden * (layout.ep - 1) / layout.ep, 0.0)
+        near, domains = fabric.inside(ep), fabric.domains(ep)
+        sent = where(spans, tokens / tp * hidden, 0.0) * layers
+        inside, beyond = all_to_all_bytes(sent * k, near), sent * distinct_domains(k, domains)
         messages = where(spans, layers, 0)
-        ops.append(Operator(name="all-to-all dispatch", group="collective", count=layers, roof="link", link_bytes=sent * activation_bytes * layers, messages=messages))
-        ops.append(Operator(name="all-to-all combine", group="collective", count=layers, roof="link", link_bytes=sent * 2.0 * layers, messages=messages))
+        collective("all-to-all dispatch", layers, inside * activation_bytes, beyond * activation_bytes, "all_to_all", ep, messages, imbalance)
+        collective("all-to-all combine", layers, inside * 2.0, beyond * 2.0, "all_to_all", ep, messages, imbalance)
     if any_true(layout.pp > 1):
         hops = layout.pp - 1
-        ops.append(Operator(name="pipeline hop", group="collective", count=hops, roof="link", link_bytes=tokens * hidden * 2.0 / tp * hops, messages=hops))
+        each = tokens * hidden * 2.0 / tp
+        # Stages lie side by side, so only those at the edge of a domain send beyond it.
+        away = minimum(hops, fabric.domains(tp * layout.pp) - fabric.domains(tp))
+        ops.append(Operator(name="pipeline hop", group="collective", count=hops, roof="link", link_bytes=each * hops, network_bytes=each * away, link_share=share(2),
+                            messages=hops, latency_s=(hops - away) * fabric.latency("send", 2) + away * fabric.network_send_s))
     return tuple(ops)

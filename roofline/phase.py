@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from . import calibration, memory, roof
+from .fabric import fabric_of
 from .hardware import COMPUTE_BITS
 from .numeric import any_true, maximum, minimum
 from .operators import Pass, forward
@@ -35,11 +36,15 @@ class OperatorRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phase:
-    """Prefill (all prompts of the batch) or decode (one step at the average context of the output), of one replica."""
+    """Prefill (all prompts of the batch) or decode (one step at the average context of the output), of one replica.
+
+    link_intensity_flops_per_byte: FLOPs of one chip for each byte it sends, to hold against the ridge of the link roof; None if it sends none.
+    """
 
     flops: float
     bytes: dict
     link_bytes: float
+    link_intensity_flops_per_byte: float | None
     intensity_flops_per_byte: float
     bound: str | None
     limit_s: float | None
@@ -70,7 +75,7 @@ def operators_of(r: Resolved, p, arch=None, weights=None) -> tuple:
                   attention_compute=attention_format(r), skew=s.routing, fused=s.fused, imbalance=s.imbalance, offload=s.offload, offload_kv=s.offload_kv,
                   sequence_parallel=s.sequence_parallel)
     if any_true(r.layout.devices > 1):
-        ops += collectives(arch, p, r.layout, in_bytes)
+        ops += collectives(arch, p, r.layout, in_bytes, fabric_of(r.chip, s.network), s.imbalance)
     return ops
 
 
@@ -141,7 +146,7 @@ def phase(r: Resolved, p: Pass, *, roofs: roof.Roofs, timed: bool, e, rounds: in
     return Phase(
         flops=flops * rounds,
         bytes={"weights": weights * rounds, "kv_read": kv_read * rounds, "kv_write": kv_write * rounds, "activations": activations * rounds, "total": moved * rounds},
-        link_bytes=link * rounds, intensity_flops_per_byte=flops / moved, bound=bound_of(*sums), limit_s=limit if timed else None,
+        link_bytes=link * rounds, link_intensity_flops_per_byte=flops / tp / link if link else None, intensity_flops_per_byte=flops / moved, bound=bound_of(*sums), limit_s=limit if timed else None,
         limit_parts_s=dict(zip(roof.PARTS, sums, strict=True)) if timed else None,
         expected_s=expected, expected_low_s=None if expected is None else max(limit, expected * low), expected_high_s=None if expected is None else max(limit, expected * high),
         attainable_flops_per_s=min(flops / (tp * stages) / limit, roofs.peaks[r.compute]), compute_utilisation=sums[0] / limit if timed else None,

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, fields
+from math import isfinite
 
 from . import calibration, cost, formats, memory, roof, service
+from .fabric import fabric_of
 from .model import kv_bytes_per_token, parameters, state_bytes_per_sequence
+from .network import network_ridge
 from .phase import Phase, attention_format, decode_pass, operators_of, phase, prefill_pass
 from .scenario import Resolved, Scenario, resolve
 from .units import format_quantity
@@ -93,7 +96,9 @@ def evaluate(scenario: Scenario | Resolved) -> Report:
         hardware={
             "id": chip.id, "name": chip.name, "devices": layout.devices, "peak_flops_per_s": dict(chip.peaks), "bandwidth_bytes_per_s": chip.bandwidth_bytes_per_s,
             "memory_bytes": chip.memory_bytes, "ridge_flops_per_byte": roof.ridge(peak, chip.bandwidth_bytes_per_s),
-            "link_bytes_per_s": chip.link_bytes_per_s, "link": chip.link, "grade": chip.grade, "unverified": list(chip.unverified), "source": chip.source,
+            "link_bytes_per_s": chip.link_bytes_per_s, "link": chip.link, "link_roof_bytes_per_s": roofs.link if isfinite(roofs.link) else None,
+            "link_ridge_flops_per_byte": network_ridge(peak, roofs.link) if isfinite(roofs.link) else None,
+            "network_bytes_per_s": roofs.network if isfinite(roofs.network) else None, "grade": chip.grade, "unverified": list(chip.unverified), "source": chip.source,
             "url": chip.url, "retrieved": chip.retrieved, "note": chip.note, "tdp_w": chip.tdp_w, "usd_per_hour": s.usd_per_hour if s.usd_per_hour is not None else chip.usd_per_hour,
             "price_source": chip.price_source,
         },
@@ -170,9 +175,11 @@ def _warnings(r: Resolved) -> list:
         add("hardware", f"Some figures of {chip.name} are less sure than the rest: {', '.join(low)}.")
     if chip.memory_bytes is None:
         add("memory", f"The memory of {chip.name} depends on what is plugged in, so whether the model fits is not said; give it with --memory.")
-    if r.layout.tp * r.layout.pp > 1 and chip.domain and r.layout.tp * r.layout.pp * r.layout.pool > chip.domain and s.network is None:
-        add("network", f"{r.layout.tp * r.layout.pp} chips are more than the {chip.domain} that {chip.link or 'its links'} join; the network's bandwidth was not given (--network), so "
-            f"{'PCIe' if chip.domain == 1 else chip.link + ' bandwidth'} was assumed.")
+    together = r.layout.tp * r.layout.pp * (r.layout.pool if r.layout.ep > 1 else 1)
+    fabric = fabric_of(chip, s.network)
+    if together > fabric.domain and s.network is None:
+        add("network", f"{together} chips are more than the {fabric.domain:.0f} that {chip.link or 'fast links'} join; beyond them {format_quantity(fabric.network_bytes_per_s, 'B/s')} a chip "
+            f"was assumed ({fabric.network_source}); --network sets it.")
     return found
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .errors import InputError
+from .fabric import fabric_of
 from .hardware import Accelerator
-from .numeric import maximum, minimum
+from .numeric import any_true, maximum, minimum, where
 from .parallel import Layout
 
 
@@ -52,13 +53,15 @@ def bare(*, peak: float, bandwidth: float, intensity: float) -> dict:
 class Roofs:
     """The roofs of one chip that a scenario meets.
 
-    peaks: {compute format asked: FLOP/s it gets}, "vector" included; bandwidth, link, host [bytes/s]. link is infinite for one chip.
+    peaks: {compute format asked: FLOP/s it gets}, "vector" included; bandwidth, link, host, network [bytes/s]. link: what one
+    chip has inside the domain of the fast links, infinite for one chip; network: what it has beyond.
     """
 
     peaks: dict
     bandwidth: float
     link: float
     host: float = float("inf")
+    network: float = float("inf")
 
 
 def roofs_of(chip: Accelerator, layout: Layout, compute: tuple, network_bytes_per_s: float | None = None, host_bytes_per_s: float | None = None) -> Roofs:
@@ -69,23 +72,32 @@ def roofs_of(chip: Accelerator, layout: Layout, compute: tuple, network_bytes_pe
     peaks = {name: chip.roof_of(name)[1] for name in {*compute, "bf16"}}
     # Element-by-element work runs on the vector units at the FP32 rate; a chip whose vector rate is unpublished is not limited by it.
     peaks["vector"] = chip.peak("fp32") or max(v for _, v in chip.peaks)
-    return Roofs(peaks=peaks, bandwidth=chip.bandwidth_bytes_per_s, link=link_of(chip, layout, network_bytes_per_s),
-                 host=host_bytes_per_s or chip.host_bytes_per_s or float("inf"))
+    fabric = fabric_of(chip, network_bytes_per_s)
+    return Roofs(peaks=peaks, bandwidth=chip.bandwidth_bytes_per_s, link=link_of(chip, layout, network_bytes_per_s), host=host_bytes_per_s or chip.host_bytes_per_s or float("inf"),
+                 network=fabric.network_bytes_per_s or float("inf"))
 
 
-def link_of(chip: Accelerator, layout: Layout, network_bytes_per_s: float | None = None) -> float:
-    """Bandwidth between the chips of a layout, one direction [bytes/s]; infinite for one chip. Raises InputError where nobody says."""
-    link = float("inf")
-    together = layout.tp * layout.pp * (layout.pool if layout.ep > 1 else 1)
-    if together > 1:
-        link = chip.link_bytes_per_s if chip.link_bytes_per_s else chip.host_bytes_per_s
-        if chip.pair_bytes_per_s and layout.tp * layout.pool == 2:
-            link = chip.pair_bytes_per_s
-        if chip.domain and together > chip.domain:
-            link = network_bytes_per_s or link if chip.domain > 1 else network_bytes_per_s or chip.host_bytes_per_s or link
-        if link is None:
-            raise InputError("link", "unknown", f"{chip.name} publishes no chip-to-chip bandwidth; give one with --link, or use one chip")
-    return link
+def link_of(chip: Accelerator, layout: Layout, network_bytes_per_s: float | None = None):
+    """What one chip of a layout can send inside the domain of its fast links [bytes/s]; infinite where no chips must talk.
+
+    The chip's links times the part of them that the layout's largest group reaches (`Fabric.reference`); everything broadcasts.
+    Raises InputError where chips must talk and neither the chip nor the user says how fast.
+    """
+    together = layout.tp * layout.pp * where(layout.ep > 1, layout.pool, 1) > 1
+    if not any_true(together):
+        return float("inf")
+    fabric = fabric_of(chip, network_bytes_per_s)
+    if fabric.chip_bytes_per_s is None:
+        raise InputError("link", "unknown", f"{chip.name} publishes no chip-to-chip bandwidth; give one with --link, or use one chip")
+    return where(together, fabric.chip_bytes_per_s * fabric.reference(layout), float("inf"))
+
+
+def link_seconds(op, roofs: Roofs):
+    """Least time of a collective [s]: its bytes inside the domain and those beyond travel at once, the longer holds.
+
+    max((link bytes - network bytes) / (link x its share), network bytes / network) x the busiest chip's load. Latency is left out.
+    """
+    return op.load * maximum((op.link_bytes - op.network_bytes) / (roofs.link * op.link_share), op.network_bytes / roofs.network)
 
 
 PARTS = ("compute", "memory", "network", "host")
@@ -95,9 +107,10 @@ def limit_parts(ops, roofs: Roofs, layout: Layout, stages=1):
     """(compute, memory, network, host) seconds that one pass takes at least [s], on each chip of a tensor-parallel group.
 
     compute = sum of FLOPs / (tp x peak of its format); memory = (weights / tp + KV / min(tp, KV heads)) / bandwidth;
-    network = bytes sent / link; host = offloaded bytes / host link. Activations may live on chip and element-by-element work may
+    network = `link_seconds` of the collectives; host = offloaded bytes / host link. Activations may live on chip and element-by-element work may
     be fused away, so neither counts. The pass cannot be shorter than the largest of the four, see `longest`. stages: pipeline stages
-    that work on chunks of the pass at once, so that each computes its share of it.
+    that work on chunks of the pass at once, so that each computes, sends and caches its share of it; every chunk still waits for the
+    weights of all stages in turn.
     """
     sums = (0.0, 0.0, 0.0, 0.0)
     for op in ops:
@@ -117,10 +130,11 @@ def longest(parts):
 def op_parts(op, roofs: Roofs, tp, stages=1):
     """(compute, memory, network, host) seconds of one operator at its limit [s]; see `limit_parts`."""
     if op.group == "collective":
-        return 0.0, 0.0, op.link_bytes / roofs.link, 0.0
+        return 0.0, 0.0, link_seconds(op, roofs) / stages, 0.0
     share = 1 if op.replicated else tp
     shards = minimum(tp, op.kv_shards)
-    moved = op.load * op.weight_bytes / share + (op.kv_read_bytes + op.kv_write_bytes) / shards
-    away = op.host_bytes / (shards if op.group == "attention_core" else share)
+    cache = op.group in ("attention_core", "recurrent")
+    moved = op.load * op.weight_bytes / share + (op.kv_read_bytes + op.kv_write_bytes) / (shards * stages)
+    away = op.host_bytes / (shards * stages if cache else share)
     compute = 0.0 if op.roof == "vector" else op.load * op.flops / (tp * stages) / roofs.peaks[op.roof]
     return compute, (moved - away) / roofs.bandwidth, 0.0, op.load * away / roofs.host
