@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from . import calibration, memory, roof
 from .fabric import fabric_of
+from .fabric import fabric_of
 from .hardware import COMPUTE_BITS
 from .numeric import any_true, maximum, minimum
 from .operators import Pass, forward
@@ -90,6 +91,21 @@ def decode_pass(s, layout, fed: int = 1) -> Pass:
                 sampled=1.0 * fed, pool=layout.pool)
 
 
+def times(r: Resolved, p, roofs: roof.Roofs, e=None, stages=1) -> tuple:
+    """(parts at the limit, limit, expected or None) of one pass [s]: the times of `phase` without its table; everything broadcasts."""
+    ops = operators_of(r, p)
+    parts = roof.limit_parts(ops, roofs, r.layout, stages)
+    limit = roof.longest(parts)
+    if e is None:
+        return parts, limit, None
+    return parts, limit, settled(limit, calibration.expected_time(ops, roofs, r.layout, e, p, calibration.rounds_of(e, p)), p.tokens, stages)
+
+
+def settled(limit_s, serial_s, tokens, stages):
+    """The expected time of a pass from that of its operators one after another: pipelined, and never under the limit [s]."""
+    return maximum(limit_s, serial_s * bubble(tokens, stages))
+
+
 def bound_of(compute: float, mem: float, network: float, host: float = 0.0) -> str:
     """Which roof takes longest; the host link counts as network."""
     network = max(network, host)
@@ -127,8 +143,8 @@ def phase(r: Resolved, p: Pass, *, roofs: roof.Roofs, timed: bool, e, rounds: in
     expected = None
     if expected_ops is not None:
         busy = sum(expected_ops)
-        expected = max(limit, (busy + calibration.overhead(e, p, rounds_each)) * (bubble(p.tokens, stages) if stages > 1 else 1.0))
-        low, high = (e.low, e.high) if p.steps else (e.prefill_low, e.prefill_high)
+        expected = settled(limit, busy + calibration.overhead(e, p, rounds_each), p.tokens, stages)
+        low, high = (e.low, e.high) if p.decodes else (e.prefill_low, e.prefill_high)
     total = busy if expected_ops is not None else sum(max(span) for span in spans)
     rows = []
     for op, span, took in zip(ops, spans, expected_ops or spans, strict=True):

@@ -38,6 +38,14 @@ def _bf16():
     return formats.parse("bf16")
 
 
+def token_seconds(step_s, drafting_s, tokens, stretch=1.0):
+    """Time per output token: (step + drafting before it) / tokens it yields, stretched from the limit to what is expected [s].
+
+    Drafting reaches no more of the roofs than the model itself does, so it stretches alike.
+    """
+    return (step_s + drafting_s) * stretch / tokens
+
+
 def line(s: Scenario, layout, ttft, tpot) -> dict:
     """The six figures from a TTFT and a TPOT [s]; all None if either is.
 
@@ -59,9 +67,8 @@ def serve(r: Resolved, prefill: Phase, decode: Phase, plain_limit_s, roofs: roof
     if s.draft:
         tokens = float(serving.accepted_tokens(s.acceptance, s.draft))
         drafted = draft_seconds(r, decode_pass(s, layout), roofs, plain_limit_s) * s.draft if decode.limit_s is not None else 0.0
-    limit = None if decode.limit_s is None else (decode.limit_s + drafted) / tokens
-    # Drafting reaches no more of the roofs than the model itself does, so it stretches alike.
-    expected = None if decode.expected_s is None else (decode.expected_s + drafted * decode.expected_s / decode.limit_s) / tokens
+    limit = None if decode.limit_s is None else token_seconds(decode.limit_s, drafted, tokens)
+    expected = None if decode.expected_s is None else token_seconds(decode.limit_s, drafted, tokens, decode.expected_s / decode.limit_s)
     ttft, expected_ttft = prefill.limit_s, prefill.expected_s
     pools = None
     if s.prefill_hardware and limit is not None:
@@ -119,9 +126,8 @@ def _arrivals(r: Resolved, prefill: Phase, roofs: roof.Roofs, max_batch, tokens:
     return base | state | tail | {"ttft_mean_s": prefill_s + wait, "e2e_mean_s": prefill_s + wait + (tpot or 0.0) * (s.output - 1)}
 
 
-def lone_prefill(q: Resolved, s) -> float:
-    """Least time of one prompt of `s` on the prefill instance `q` [s]; s may hold arrays."""
-    roofs = roof.roofs_of(q.chip, q.layout, (q.compute, q.activations.compute, attention_format(q)), s.network, s.host)
+def lone_prefill(q: Resolved, s, roofs: roof.Roofs):
+    """Least time of one prompt of `s` on the prefill instance `q` under its roofs [s]; both may hold arrays."""
     one = Pass(sequences=1.0, new_tokens=1.0 * (s.prompt - s.cached), start=1.0 * s.cached)
     return roof.longest(roof.limit_parts(operators_of(q, one), roofs, q.layout))
 
@@ -149,7 +155,7 @@ def _pools(r: Resolved, tpot_s: float) -> dict:
     other = s.replace(hardware=s.prefill_hardware, devices=s.prefill_devices or r.layout.tp, tp=None, pp=None, dp=None, ep=None, prefill_hardware="", draft=0, rate=None, batch=1,
                       peak=None, bandwidth=None, memory=None, link=None)
     q = resolve(other)
-    prefill_s = lone_prefill(q, s)
+    prefill_s = lone_prefill(q, s, roof.roofs_of(q.chip, q.layout, (q.compute, q.activations.compute, attention_format(q)), s.network, s.host))
     fits = memory.footprint(q.arch, q.weights, q.kv, batch=1, prompt=s.prompt, output=1, layout=q.layout, memory_bytes=q.chip.memory_bytes, utilisation=s.utilisation)["fits"]
     size = memory.kv_bytes(r.arch, r.kv, s.prompt)
     wire = pool_wire(q.chip, r.chip, s.network)
