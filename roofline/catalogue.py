@@ -17,6 +17,7 @@ from . import families
 from .errors import InputError, nearest
 from .model import Architecture, kv_bytes_per_token, parameters
 
+MAX_GGUF = 24_000_000  # bytes: the first part of a .gguf file that is read; its header is 1 to 20 MB
 MAX_CONFIG = 8_000_000  # bytes: the largest config.json that is read; some list every unquantised module (2.8 MB seen)
 
 
@@ -95,6 +96,10 @@ def _load(id: str) -> Architecture:
 
 @lru_cache(maxsize=64)
 def _load_file(path: str, stamp: tuple) -> Architecture:
+    if path.endswith(".gguf"):
+        from .gguf_config import architecture  # read only when asked for
+        with open(path, "rb") as file:
+            return architecture(file.read(MAX_GGUF), id=os.path.basename(path)[:120])
     with open(path, encoding="utf-8", errors="replace") as file:
         return families.from_hf_config(read_config_text(file.read(MAX_CONFIG + 1)), id=os.path.basename(path)[:120])
 

@@ -142,7 +142,7 @@ def _role(t: Tensor) -> str:
         return "f32"
     if name.endswith(("bias", "coefs")) or "indexer.weights_proj" in name:
         return "f32"
-    if re.search(r"altup|laurel|per_layer_model_proj", name):
+    if re.search(r"altup|laurel|per_layer_model_proj|indexer\.[qk]_proj", name):
         return "source"
     if t.kind == "table" or t.group == "embedding":
         return "f32" if re.search(r"wpe|position|pos_emb", name) else "embedding"
@@ -152,7 +152,7 @@ def _role(t: Tensor) -> str:
         return "down" if _DOWN.search(name) else "up"
     if t.group in ("attention_projection", "recurrent"):
         for role, pattern in _ROLES:
-            if pattern.search(name) and (t.group != "recurrent" or role == "qkv"):
+            if pattern.search(name) and (t.group != "recurrent" or role == "qkv" or name.startswith("self_attn.")):
                 return role
     return "other"
 

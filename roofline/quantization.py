@@ -80,7 +80,7 @@ class Published:
 
 
 def _eligible(p: Published, t: Tensor) -> bool:
-    if t.kind == "vector" or t.own_dtype or t.cols == 1 or "conv" in t.name:
+    if t.kind == "vector" or t.own_dtype or t.cols == 1:
         return False
     if t.kind == "table" or t.group == "embedding":
         return p.embedding

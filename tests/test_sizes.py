@@ -2,8 +2,9 @@
 
 tests/data/sizes.csv holds exact or printed sizes with their source; `changes` are the config fields in which that
 checkpoint differs from the catalogue model (a larger vocabulary, a sibling of another size). `check` says how: exact
-(tensor bytes to the byte), file and repo (a file adds metadata: header, tokenizer), range (the printed figure with its
-rounding), 0.3% (older rules) and 1% (rounded card values, memory after loading).
+(tensor bytes to the byte), 0.01% (to the byte but for FP32 scalars, or routers of another width), file, repo and
+safetensors (a file adds metadata: header, tokenizer), range (the printed figure with its rounding), 0.3% (older
+rules) and 1% (rounded card values, memory after loading).
 """
 
 import csv
@@ -21,8 +22,13 @@ ROWS = list(csv.DictReader((DATA / "sizes.csv").open(encoding="utf-8")))
 LARGEST_METADATA = 14e6  # a tokenizer of 262,144 entries
 
 
+def changed(config, changes):
+    """A config with some fields changed, nested objects field by field."""
+    return {**config, **{k: changed(config.get(k, {}), v) if isinstance(v, dict) else v for k, v in changes.items()}}
+
+
 def model(row):
-    return from_hf_config({**catalogue.config_of(row["model"]), **json.loads(row["changes"] or "{}")}, id=row["model"])
+    return from_hf_config(changed(catalogue.config_of(row["model"]), json.loads(row["changes"] or "{}")), id=row["model"])
 
 
 def size(row):
@@ -35,7 +41,7 @@ def test_size_agrees_with_the_published_file(row):
     match row["check"]:
         case "exact":
             assert ours == int(row["bytes"])
-        case "file":
+        case "file" | "safetensors":
             assert 0 < int(row["bytes"]) - ours < LARGEST_METADATA
         case "repo":
             assert 0 < int(row["bytes"]) - ours < 3 * LARGEST_METADATA
@@ -53,7 +59,7 @@ def test_largest_error_of_each_grade():
         middle = int(row["bytes"] or 0) or (int(row["bytes_lo"]) + int(row["bytes_hi"])) / 2
         worst[row["grade"]] = max(worst[row["grade"]], abs(size(row) / middle - 1))
     print({grade: f"{error:.4%}" for grade, error in sorted(worst.items())})
-    assert worst["A1"] == worst["A2"] == 0
+    assert worst["A2"] == 0 and worst["A1"] < 1.1e-4
     assert worst["B2"] < 1e-4
     assert worst["C"] < 0.003
     assert worst["D"] < 0.01 and worst["E"] < 0.01
