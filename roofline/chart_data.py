@@ -13,6 +13,7 @@ import math
 from .units import format_number, format_quantity
 
 THIN = "\u2009"
+MARKERS = {"prefill": "square", "decode": "circle"}
 # How each compute format is written in labels.
 FORMAT_LABELS = {"fp32": "FP32", "tf32": "TF32", "bf16": "BF16", "fp16": "FP16", "fp8": "FP8", "int8": "INT8", "fp4": "FP4", "int4": "INT4"}
 MIN_SIZE, MAX_SIZE = 5.0, 46.0  # diameter of an operator's disc [px]; area is proportional to its share of the time
@@ -25,10 +26,10 @@ def roofline_columns(report: dict) -> dict:
     """
     peaks, bandwidth = _peaks(report), report["hardware"]["bandwidth_bytes_per_s"]
     used = report["formats"]["compute_roof"]
-    top = max(peaks.values())
     phases = [p for p in (_phase(report, name) for name in ("prefill", "decode")) if p]
     operators = [row for name in ("prefill", "decode") for row in _operators(report, name)]
     x0, x1, y0, y1 = chart_range(peaks, bandwidth, phases, operators)
+    true_x = [p["x"] for p in phases]
     for row in (*phases, *operators):
         row["off"] = not x0 <= row["x"] <= x1  # drawn at the edge, and said so in its text
         row["x"] = min(max(row["x"], x0 * 1.15), x1 / 1.15)
@@ -42,7 +43,7 @@ def roofline_columns(report: dict) -> dict:
         "phases": _columns(phases, ("name", "x", "y", "role", "fits", "off", "tip")),
         "expected": _columns([p for p in phases if p["expected"]], ("name", "x", "expected", "low", "high", "role", "tip")),
         "operators": _columns(operators, ("name", "group", "phase", "x", "y", "size", "role", "share", "off", "tip")),
-        "top": top,
+        "true_x": true_x,
     }
 
 
@@ -171,10 +172,46 @@ def _ceilings(report: dict, phases: list, x0: float, x1: float) -> dict:
     return _columns(rows, ("xs", "ys", "role", "label"))
 
 
-def sweep_columns(points: list) -> dict:
-    """Columns of a sweep chart from [{"x", "user", "total", "fits", "bound"}]; points that do not fit end the lines."""
-    fitting = [p for p in points if p["fits"]]
-    return _columns(fitting, ("x", "user", "total", "bound", "tip"))
+def roofline_sources(report: dict, palette: dict | None = None) -> dict:
+    """{source name: columns} as the Bokeh figure wants them, and "range".
+
+    palette: {role: colour}; None leaves the roles in the color columns, for the page to map to its themes.
+    """
+    data = roofline_columns(report)
+    one = lambda role: palette[role] if palette else role
+    color = lambda roles: [one(r) for r in roles]
+    roofs, phases, ops, span = data["roofs"], data["phases"], data["operators"], data["range"]
+    middle = (span["x0"] * span["x1"]) ** 0.5
+    left = [x > middle for x in phases["x"]]
+    labels = {"x": [], "y": [], "text": roofs["label"], "color": color(roofs["role"]), "align": ["left"] * len(roofs["label"]), "angle": [0.0] * len(roofs["label"])}
+    column = data["ridges"]["x"][0] * (span["x1"] / span["x0"]) ** 0.012  # labels of the flat roofs stand in one column, right of the ridge
+    for xs, ys, role in zip(roofs["xs"], roofs["ys"], roofs["role"], strict=True):
+        labels["x"].append(xs[0] * (span["x1"] / span["x0"]) ** 0.05 if role == "memory" else max(column, xs[0]))
+        labels["y"].append(ys[0] * (span["x1"] / span["x0"]) ** 0.05 if role == "memory" else ys[1])
+    return {
+        "range": span,
+        "finding": {"ridge": format_number(data["ridges"]["x"][0]), "roof": FORMAT_LABELS.get(report["formats"]["compute_roof"], ""),
+                    "phases": [{"name": n, "x": format_number(x) if x < 1e5 else format_quantity(x), "y": format_quantity(y, "FLOP/s"), "role": r} for n, x, y, r in
+                               zip(phases["name"], data["true_x"], phases["y"], phases["role"], strict=True)]},
+        "fields": {**_only(data["fields"], "xs", "ys"), "color": color(data["fields"]["role"])},
+        "ridges": {**data["ridges"], "color": [one("muted")] * len(data["ridges"]["x"])},
+        "roofs": {**_only(roofs, "xs", "ys"), "color": color(roofs["role"]), "width": [2.5 if u else 1.2 for u in roofs["used"]], "alpha": [1.0 if u else 0.5 for u in roofs["used"]]},
+        "roof_labels": labels,
+        "ceilings": {**_only(data["ceilings"], "xs", "ys"), "color": color(data["ceilings"]["role"])},
+        "trail": {"xs": [], "ys": [], "color": []},
+        "operators": {**_only(ops, "x", "y", "size", "tip"), "marker": [MARKERS[p] for p in ops["phase"]], "color": color(ops["role"]),
+                      "title": [f"{p}: {n}" for p, n in zip(ops["phase"], ops["name"], strict=True)]},
+        "expected": {**_only(data["expected"], "x", "expected", "low", "high", "tip"), "marker": [MARKERS[n] for n in data["expected"]["name"]],
+                     "color": color(data["expected"]["role"]), "title": [f"{n}, expected" for n in data["expected"]["name"]]},
+        "phases": {**_only(phases, "x", "y", "tip"), "marker": [MARKERS[n] for n in phases["name"]], "color": color(phases["role"]),
+                   "paper": [one("paper")] * len(phases["x"]), "title": [f"{n}, at most" for n in phases["name"]]},
+        "phase_labels": {**_only(phases, "x", "y"), "text": phases["name"], "color": color(phases["role"]), "align": ["right" if r else "left" for r in left],
+                         "dx": [-14 if r else 14 for r in left], "dy": [16] * len(left)},
+    }
+
+
+def _only(columns: dict, *names: str) -> dict:
+    return {name: columns[name] for name in names}
 
 
 def _columns(rows: list, names: tuple) -> dict:

@@ -14,7 +14,7 @@ from bokeh.models import (
 from bokeh.models.tools import PanTool
 from bokeh.resources import INLINE
 
-from .chart_data import decade_labels, roofline_columns
+from .chart_data import decade_labels, roofline_sources
 
 PALETTE = {
     "memory": "#b3620a", "compute": "#0b7a75", "network": "#6d45c4", "misfit": "#c02b21", "plain": "#6b7580",
@@ -22,7 +22,6 @@ PALETTE = {
 }
 FONT = "system-ui, sans-serif"
 _FONT = value(FONT)  # a font name given to a glyph would be taken for a column
-MARKERS = {"prefill": "square", "decode": "circle"}
 
 
 def roofline_figure(report: dict | None = None) -> Plot:
@@ -30,7 +29,7 @@ def roofline_figure(report: dict | None = None) -> Plot:
 
     report: `Report.to_dict()`, or None for an empty figure of the same models.
     """
-    columns = style(roofline_columns(report)) if report else {name: {} for name in SOURCES}
+    columns = roofline_sources(report, PALETTE) if report else {name: {} for name in SOURCES}
     span = columns.get("range") or {"x0": 0.1, "x1": 1e4, "y0": 1e11, "y1": 1e15}
     plot = _log_plot("roofline", span, "Work per byte: FLOP for each byte of weights and KV cache", "FLOP/s per chip")
     source = {name: ColumnDataSource(columns.get(name) or {c: [] for c in SOURCES[name]}, name=f"roofline.{name}") for name in SOURCES}
@@ -54,44 +53,13 @@ def roofline_figure(report: dict | None = None) -> Plot:
     return plot
 
 
-# Every source of the roofline figure and its columns; chart_data gives the roles, `style` (or the page) the rest.
+# Every source of the roofline figure and its columns; `chart_data.roofline_sources` fills them.
 SOURCES = {
     "fields": ("xs", "ys", "color"), "ridges": ("x", "y", "y0", "label", "color"), "roofs": ("xs", "ys", "color", "width", "alpha"),
     "roof_labels": ("x", "y", "text", "color", "align", "angle"), "ceilings": ("xs", "ys", "color"), "trail": ("xs", "ys", "color"),
     "operators": ("x", "y", "size", "marker", "color", "title", "tip"), "expected": ("x", "expected", "low", "high", "marker", "color", "title", "tip"),
     "phases": ("x", "y", "marker", "color", "paper", "title", "tip"), "phase_labels": ("x", "y", "text", "color", "align", "dx", "dy"),
 }
-
-
-def style(data: dict, palette: dict = PALETTE) -> dict:
-    """Columns of `roofline_columns` with a palette's colours, ready for the sources; the page's charts.mjs does the same for its themes."""
-    color = lambda roles: [palette[r] for r in roles]
-    roofs, phases, ops, span = data["roofs"], data["phases"], data["operators"], data["range"]
-    middle = (span["x0"] * span["x1"]) ** 0.5
-    left = [x > middle for x in phases["x"]]
-    labels = {"x": [], "y": [], "text": roofs["label"], "color": color(roofs["role"]), "align": [], "angle": [0.0] * len(roofs["label"])}
-    for xs, ys, role in zip(roofs["xs"], roofs["ys"], roofs["role"], strict=True):
-        memory = role == "memory"
-        labels["x"].append(xs[0] * 1.5 if memory else xs[1] / 1.1)
-        labels["y"].append(ys[0] * 1.5 * 1.35 if memory else ys[1])
-        labels["align"].append("left" if memory else "right")
-    return {
-        "range": span,
-        "fields": {**_only(data["fields"], "xs", "ys"), "color": color(data["fields"]["role"])},
-        "ridges": {**data["ridges"], "color": [palette["muted"]] * len(data["ridges"]["x"])},
-        "roofs": {**_only(roofs, "xs", "ys"), "color": color(roofs["role"]), "width": [2.5 if u else 1.2 for u in roofs["used"]], "alpha": [1.0 if u else 0.5 for u in roofs["used"]]},
-        "roof_labels": labels,
-        "ceilings": {**_only(data["ceilings"], "xs", "ys"), "color": color(data["ceilings"]["role"])},
-        "trail": {"xs": [], "ys": [], "color": []},
-        "operators": {**_only(ops, "x", "y", "size", "tip"), "marker": [MARKERS[p] for p in ops["phase"]], "color": color(ops["role"]),
-                      "title": [f"{p}: {n}" for p, n in zip(ops["phase"], ops["name"], strict=True)]},
-        "expected": {**_only(data["expected"], "x", "expected", "low", "high", "tip"), "marker": [MARKERS[n] for n in data["expected"]["name"]],
-                     "color": color(data["expected"]["role"]), "title": [f"{n}, expected" for n in data["expected"]["name"]]},
-        "phases": {**_only(phases, "x", "y", "tip"), "marker": [MARKERS[n] for n in phases["name"]], "color": color(phases["role"]),
-                   "paper": [palette["paper"]] * len(phases["x"]), "title": [f"{n}, at most" for n in phases["name"]]},
-        "phase_labels": {**_only(phases, "x", "y"), "text": phases["name"], "color": color(phases["role"]), "align": ["right" if r else "left" for r in left],
-                         "dx": [-14 if r else 14 for r in left], "dy": [14] * len(left)},
-    }
 
 
 def sweep_figure() -> Plot:
@@ -108,10 +76,6 @@ def sweep_figure() -> Plot:
     labels = ColumnDataSource({"x": [], "y": [], "text": [], "color": []}, name="sweep.labels")
     plot.add_layout(LabelSet(source=labels, x="x", y="y", text="text", text_color="color", text_font=_FONT, text_font_size="12px", x_offset=8, y_offset=4))
     return plot
-
-
-def _only(columns: dict, *names: str) -> dict:
-    return {name: columns[name] for name in names}
 
 
 def _log_plot(name: str, span: dict, x_label: str, y_label: str) -> Plot:

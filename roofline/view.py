@@ -20,6 +20,15 @@ def bytes_(value) -> str:
     return format_quantity(value, "B")
 
 
+def count(value) -> str:
+    """A number of parameters as model cards write it.
+
+    >>> count(70_553_706_496).replace(THIN, " ")
+    '70.6 B'
+    """
+    return format_quantity(value).replace("G", "B").replace("P", "Q")
+
+
 def percent(value, digits: int = 2) -> str:
     """A share as text.
 
@@ -191,7 +200,7 @@ def facts(report: dict) -> dict:
     m, h, p = report["model"], report["hardware"], report["model"]["parameters"]
     return {
         "model": {
-            "id": m["id"], "name": model_label(report), "family": m["architecture"], "total": format_quantity(p["total"]), "active": format_quantity(p["active"]),
+            "id": m["id"], "name": model_label(report), "family": m["architecture"], "total": count(p["total"]), "active": count(p["active"]),
             "moe": p["active"] < 0.95 * p["total"], "layers": str(m.get("layers", "–")), "weights": bytes_(m["weights_bytes"]),
             "kv": bytes_(m["kv_bytes_per_token"]), "bits": format_number(report["formats"]["bits_per_weight"]), "assumed": m.get("assumed", []),
             "notes": m.get("notes", []), "source": m.get("source", ""), "max_context": format_number(m["max_context"], 9) if m.get("max_context") else "–",
@@ -207,3 +216,58 @@ def facts(report: dict) -> dict:
                     "peak": format_quantity(report["formats"]["compute_peak_flops_per_s"], "FLOP/s")},
         "layout": report["layout"], "chips": report["layout"]["devices"],
     }
+
+
+FIGURES = (("ttft_s", seconds), ("tpot_s", seconds), ("tokens_per_s_per_user", _rate), ("tokens_per_s", _rate), ("tokens_per_s_per_device", _rate), ("requests_per_s", _rate),
+           ("usd_per_million_output_tokens", lambda v: "–" if v is None else f"${format_number(v)}"), ("joules_per_output_token", lambda v: format_quantity(v, "J")),
+           ("weights_bytes", bytes_), ("kv_bytes", bytes_), ("total_bytes", bytes_), ("max_batch", lambda v: "–" if v is None else format_number(v, 9)),
+           ("max_context", lambda v: "–" if v is None else format_number(v, 9)))
+
+
+def gain(value) -> str:
+    """How many times better, as a change.
+
+    >>> gain(1.384), gain(0.5), gain(None)
+    ('+38\u2009%', '−50\u2009%', '–')
+    """
+    if value is None:
+        return "–"
+    if abs(value - 1) < 0.005:
+        return "±0"
+    if value >= 3:
+        return times(value)
+    return f"{'+' if value > 1 else '−'}{abs(round(100 * (value - 1)))}{THIN}%"
+
+
+def levers(result: dict) -> dict:
+    """Levers as rows of text: what each gives to every goal, what it costs besides."""
+    rows = [{"id": row["id"], "title": row["title"], "price": row["price"], "fits": row["fits"] is not False, "bound": row["bound"] if row["fits"] is not False else "misfit",
+             "change": {k: "" if v is None else str(v).lower() if isinstance(v, bool) else f"{v:.12g}" if isinstance(v, float) else str(v) for k, v in row["change"].items()},
+             "gain": {k: gain(v) for k, v in row["gain"].items()}, "good": {k: 0 if v is None or abs(v - 1) < 0.005 else 1 if v > 1 else -1 for k, v in row["gain"].items()},
+             "value": row["gain"][result["goal"]]} for row in result["levers"]]
+    flips = result["flips"]
+    turns = {}
+    for op in flips["operators"]:
+        turns.setdefault(op["group"], op["batch"])
+    number = lambda v: None if v is None else format_number(v)
+    return {"goal": result["goal"], "rows": rows, "flips": {
+        "groups": [{"group": g, "batch": format_number(b)} for g, b in turns.items()], "kv_context": number(flips.get("kv_passes_weights_context")),
+        "speculation": number(flips.get("speculation_stops_paying_batch"))}}
+
+
+def layouts(result: dict) -> dict:
+    """Layouts as rows of text."""
+    return {"goal": result["goal"], "devices": str(result["devices"]), "flight": format_number(result["requests_in_flight"], 9), "refused": result["refused"], "unfit": result["unfit"],
+            "rows": [{**{k: str(row[k]) for k in ("tp", "pp", "ep", "dp", "batch")}, "bound": row["bound"], "ttft": seconds(row["figures"]["ttft_s"]),
+                      "tpot": seconds(row["figures"]["tpot_s"]), "total": _rate(row["figures"]["tokens_per_s"]), "user": _rate(1 / row["figures"]["tpot_s"] if row["figures"]["tpot_s"] else None)}
+                     for row in result["layouts"]]}
+
+
+def compare(result: dict) -> dict:
+    """Two scenarios side by side: one row a figure, with the ratio of the second to the first."""
+    a, b = result["a"]["figures"], result["b"]["figures"]
+    rows = [{"key": key, "a": write(a[key]), "b": write(b[key]), "ratio": times(result["ratio"].get(key))} for key, write in FIGURES if key in a]
+    phases = [{"phase": name, "a": seconds(p["a_limit_s"]), "b": seconds(p["b_limit_s"]), "a_bound": p["a_bound"], "b_bound": p["b_bound"],
+               "groups": [{"group": g["group"], "a": seconds(g["a_s"]), "b": seconds(g["b_s"])} for g in p["groups"] if g["a_s"] or g["b_s"]]}
+              for name, p in (("prefill", result["prefill"]), ("decode", result["decode"]))]
+    return {"rows": rows, "phases": phases}

@@ -1,7 +1,188 @@
-// placeholder
+// @ts-check
+// Puts the page together: shows the default answer at once, starts Python, answers every edit, keeps the address.
+
+import { showChartTable, showFigures, showFinding, showNotices } from "./answer.mjs";
+import { showBoot } from "./boot.mjs";
+import { RooflineChart, readPalette } from "./charts.mjs";
+import { $, debounce, fill, h, toast } from "./dom.mjs";
 import { Engine } from "./engine.mjs";
-const build = JSON.parse(document.getElementById("data-build").textContent);
-const e = new Engine(build, new URL("./worker.mjs", import.meta.url).href, new URL("./", document.baseURI).href);
-e.addEventListener("ready", (ev) => { document.documentElement.dataset.ready = "yes"; console.log(JSON.stringify(ev.detail)); });
-e.addEventListener("failed", (ev) => console.log(JSON.stringify(ev.detail)));
-window.engine = e; e.start();
+import { openExplanation } from "./explain.mjs";
+import { Question } from "./fields.mjs";
+import { language, rich, t, useEnglish, useLanguage } from "./i18n.mjs";
+import { keepOffline } from "./offline.mjs";
+import { listenForConfigs, openPaste } from "./paste.mjs";
+import { memoryTab, methodTab, operatorsTab, timeTab } from "./panels.mjs";
+import { Sentence } from "./sentence.mjs";
+import { openShare } from "./share.mjs";
+import { State, splitFragment } from "./state.mjs";
+import { compareTab, leversTab, sweepTab } from "./studies.mjs";
+import { Tabs } from "./tabs.mjs";
+
+const data = (/** @type {string} */ name) => JSON.parse($(`data-${name}`).textContent);
+const build = data("build"), catalogue = data("catalogue"), figures = data("figures"), first = data("default");
+useEnglish(data("words"));
+
+let result = first, touched = false, notices = /** @type {string[]} */ ([]), tabs = /** @type {Tabs | null} */ (null);
+const state = new State(catalogue.default);
+const engine = new Engine(build, new URL("./worker.mjs", import.meta.url).href, new URL("./", document.baseURI).href);
+const question = new Question(state, catalogue, () => openPaste(page));
+const sentence = new Sentence(state, question);
+const chart = new RooflineChart($("roofline"), figures.roofline);
+const page = { state, engine, figures, question, sentence, chart, charts: [chart], latest: () => result, describe: () => `${question.label("model")}, ${state.get("devices") || 1} × ${question.label("hardware")}` };
+// For tests, the benchmark and the curious: what the page is made of. Nothing in the page reads it.
+Object.assign(globalThis, { roofline: page });
+
+/** Show an answer everywhere. */
+function show() {
+  sentence.answer(result);
+  showFigures(result.view, (key) => openExplanation(page, key));
+  showNotices(result.view.warnings, notices);
+  showFinding(result.view);
+  showChartTable(result.view);
+  question.showResolved(result.view);
+  if (chart.doc) chart.show(result.chart);
+  tabs?.update();
+}
+
+const announce = debounce(() => { $("summary").textContent = sentence.text(); }, 900);
+
+// Changes of software that leave the load and the chips alone; the first of them by gain is named under the sentence.
+const SOFT = /^(weights|kv|fused|paged|ep|no-speculation)/;
+const firstLever = debounce(async () => {
+  const form = state.form;
+  try {
+    const { rows } = await engine.ask("levers", { form, goal: "tpot" });
+    if (form !== state.form) return;
+    const best = rows.find((/** @type {any} */ r) => SOFT.test(r.id) && r.good.tpot > 0);
+    $("lever").hidden = !best;
+    if (best) fill($("lever"), ...rich("lever.first", { title: best.title, gain: h("span", { class: "num" }, best.gain.tpot) }), " ", h("button", { type: "button", class: "link", onclick: () => { state.set(best.change, { push: true }); toast(t("applied", { what: best.title }), t("undo"), () => state.undo()); } }, t("lever.try")));
+  } catch { /* the lever is a courtesy: without it the answer stands */ }
+}, 500);
+
+/** Ask Python the form's question; the newest one wins. */
+async function ask() {
+  const form = state.form;
+  document.documentElement.classList.add("asking");
+  try {
+    result = await engine.newest("evaluate", { form });
+    question.complain(null);
+    stale(null);
+    show();
+    state.writeAddress(result.fragment);
+    announce();
+    firstLever();
+    document.documentElement.dataset.answered = String(Number(document.documentElement.dataset.answered ?? 0) + 1);
+  } catch (error) {
+    const problem = /** @type {import("./engine.mjs").EngineError} */ (error);
+    if (problem.kind === "stale") return;
+    question.complain(problem);
+    stale(problem.message);
+    document.documentElement.dataset.answered = String(Number(document.documentElement.dataset.answered ?? 0) + 1);
+  }
+  document.documentElement.classList.remove("asking");
+}
+
+/** Keep the last good answer, dimmed and said to be that; null: the answer is the question's. @param {string | null} why */
+function stale(why) {
+  document.documentElement.classList.toggle("stale", why !== null);
+  if (why !== null) showNotices([{ code: "precision", text: why }], [t("stale")]);
+}
+
+state.addEventListener("change", () => {
+  touched = true;
+  notices = [];
+  question.show();
+  sentence.show();
+  $("undo").disabled = !state.past.length;
+  if (engine.ready) ask();
+});
+
+/** Take the question out of the address. @param {boolean} silent */
+async function readAddress(silent) {
+  const { question: wanted, page: own } = splitFragment(location.hash);
+  state.page = own;
+  if (own.lang && own.lang !== language) await setLanguage(own.lang, false);
+  if (own.view) tabs?.select(own.view, false);
+  document.documentElement.classList.toggle("embed", "embed" in own);
+  if (!wanted || wanted === state.fragment) { if (!wanted && !silent) state.replace(state.default, { silent: true }); return; }
+  stale(t("link.opening"));
+  try {
+    await ready;
+    const { form, notices: said } = await engine.ask("from_link", { fragment: wanted });
+    state.replace(form, { silent: true });
+    notices = said;
+  } catch (error) {
+    stale(null);
+    show();
+    showNotices(result.view.warnings, [t("link.bad", { why: /** @type {Error} */ (error).message })]);
+  }
+}
+
+/** @param {string} name @param {boolean} [keep] */
+async function setLanguage(name, keep = true) {
+  try { await useLanguage(name, build.app); } catch (error) { return toast(String(error)); }
+  $("language").value = language;
+  if (keep) { state.page.lang = language === "en" ? /** @type {any} */ (undefined) : language; state.writeAddress(); }
+  question.draw();
+  sentence.draw();
+  tabs?.draw();
+  if (chart.doc) chart.words();
+  chart.shown.phase_labels = null;
+  show();
+}
+
+function setTheme() {
+  const dark = document.documentElement.dataset.theme ? document.documentElement.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  document.documentElement.dataset.theme = dark ? "light" : "dark";
+  try { localStorage.setItem("roofline-theme", document.documentElement.dataset.theme); } catch { /* storage refused */ }
+  repaint();
+}
+
+function repaint() {
+  readPalette();
+  for (const each of page.charts) each.restyle();
+}
+
+const ready = new Promise((resolve) => engine.addEventListener("ready", resolve, { once: true }));
+
+function start() {
+  readPalette();
+  question.draw();
+  sentence.draw();
+  tabs = new Tabs([operatorsTab(page.latest), timeTab(page.latest), memoryTab(page.latest), sweepTab(page), leversTab(page), compareTab(page), methodTab(page.latest)], (id) => { state.page.view = id === "operators" ? /** @type {any} */ (undefined) : id; state.writeAddress(); });
+  tabs.draw();
+  show();
+  showBoot(engine);
+  engine.start();
+
+  engine.addEventListener("ready", (/** @type {any} */ { detail }) => {
+    document.documentElement.dataset.ready = detail.mode;
+    $("engine-state").textContent = t("engine.ready", { s: (detail.ms.ready / 1000).toFixed(1), how: t(`engine.${detail.mode}`) });
+    if (touched) ask();
+    else { tabs?.update(); firstLever(); }
+    keepOffline(() => touched);
+  });
+  engine.addEventListener("failed", () => { document.documentElement.dataset.ready = "failed"; });
+
+  $("language").addEventListener("change", () => setLanguage($("language").value));
+  $("theme").addEventListener("click", setTheme);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
+  $("undo").addEventListener("click", () => state.undo());
+  $("reset").addEventListener("click", () => { const before = state.form; state.replace(state.default, { push: true }); toast(t("reset.done"), t("undo"), () => state.replace(before)); });
+  $("share").addEventListener("click", () => openShare(page));
+  $("question").addEventListener("submit", (/** @type {Event} */ event) => event.preventDefault());
+  $("sheet").addEventListener("click", (/** @type {MouseEvent} */ event) => { if (event.target === $("sheet")) $("sheet").close(); });
+  addEventListener("popstate", () => readAddress(false));
+  addEventListener("hashchange", () => readAddress(false));
+  addEventListener("keydown", (event) => {
+    const typing = /** @type {HTMLElement} */ (event.target)?.closest?.("input, textarea, select");
+    if ((event.ctrlKey || event.metaKey) && event.key === "z" && !typing) { event.preventDefault(); state.undo(); }
+  });
+  listenForConfigs(page);
+  readAddress(true);
+  const embed = () => chart.embed().then(() => { chart.words(); chart.show(result.chart); document.documentElement.dataset.chart = "yes"; });
+  if (/** @type {any} */ (globalThis).Bokeh) embed();
+  else addEventListener("load", embed, { once: true });
+}
+
+start();

@@ -13,7 +13,8 @@ from functools import lru_cache
 from importlib.util import find_spec
 
 import roofline
-from roofline import catalogue, chart_data, formats, hardware, view
+from roofline import catalogue, chart_data, formats, hardware, levers, view
+from roofline import explain as working
 from roofline.errors import InputError
 from roofline.model import kv_bytes_per_token, parameters
 from roofline.report import evaluate
@@ -69,7 +70,8 @@ def _evaluate(params: dict) -> dict:
     """{form} -> {report, chart, view, fragment}."""
     scenario = scenario_of(params.get("form", {}))
     report = evaluate(scenario).to_dict()
-    return {"report": report, "chart": chart_data.roofline_columns(report), "view": view.view(report), "fragment": scenario.to_fragment()}
+    chart = chart_data.roofline_sources(report)
+    return {"report": report, "chart": chart, "view": view.view(report) | {"finding": chart.pop("finding")}, "fragment": scenario.to_fragment()}
 
 
 def _parse_config(params: dict) -> dict:
@@ -84,9 +86,9 @@ def _parse_config(params: dict) -> dict:
 def model_row(arch) -> dict:
     """A model as the page lists it."""
     counts = parameters(arch)
-    detail = format_quantity(counts["total"])
+    detail = view.count(counts["total"])
     if counts["active"] < 0.95 * counts["total"] and arch.is_moe:
-        detail += f" · {format_quantity(counts['active'])} active"
+        detail += f" · {view.count(counts['active'])} active"
     return {"id": arch.id, "name": arch.name or arch.id, "family": arch.family, "detail": detail, "total": counts["total"],
             "kv": format_quantity(kv_bytes_per_token(arch), "B"), "layers": arch.layer_count}
 
@@ -99,23 +101,64 @@ def chip_row(id: str) -> dict:
             "domain": chip.domain, "peaks": [k for k, _ in chip.peaks]}
 
 
+# What the page's lists offer; any other name that formats.parse knows may stand in a link or on the command line.
+WEIGHTS = {"Plain": ("bf16", "fp16", "fp32"), "8 bits": ("fp8", "fp8-block", "int8", "mxfp8"), "4 bits": ("int4-g128", "awq", "gptq", "nf4", "mxfp4", "nvfp4"),
+           "GGUF": ("Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "Q4_0", "IQ4_XS", "Q3_K_M", "IQ3_XXS", "Q2_K", "IQ2_XXS", "IQ1_S"), "MLX": ("mlx-8bit", "mlx-6bit", "mlx-4bit")}
+KV = {"": ("bf16", "fp16", "fp8", "int8", "q8_0", "int4", "q4_0")}
+ACTIVATIONS = {"": ("bf16", "fp16", "fp8", "int8", "nvfp4", "fp32")}
+ENGINES = ("any", "vllm", "sglang", "tensorrt-llm", "llama.cpp", "none")
+
+
+def _choices(groups: dict, field: str) -> list:
+    rows = [{"id": "", "label": "auto", "group": ""}]
+    for group, names in groups.items():
+        for name in names:
+            bits = formats.parse(name, field).bits_per_weight
+            label = name if name[0].isupper() else name.upper()
+            rows.append({"id": name, "label": f"{label} · {format_number(bits)} bits" if group else label, "group": group})
+    return rows
+
+
 @lru_cache(maxsize=1)
 def _catalogue_once() -> dict:
-    models = []
-    for entry in catalogue.entries():
-        id = entry if isinstance(entry, str) else entry["id"] if isinstance(entry, dict) else entry.id
-        row = model_row(catalogue.load(id))
-        row["id"] = id
-        models.append(row)
+    models = [model_row(catalogue.load(e.id)) | {"id": e.id, "name": e.name, "group": (e.hub or e.id).split("/")[0]} for e in catalogue.entries()]
+    models.sort(key=lambda m: (m["group"].lower(), m["total"], m["name"]))
     return {
-        "models": models, "chips": [chip_row(id) for id in hardware.ids()], "formats": list(formats.names()), "default": DEFAULT,
-        "features": [name for name in ("levers", "explore", "measured", "calibration", "cost") if find_spec(f"roofline.{name}")],
-        "version": roofline.__version__,
+        "models": models, "chips": sorted((chip_row(id) for id in hardware.ids()), key=lambda c: (VENDORS.get(c["vendor"], 9), c["vendor"])),
+        "choices": {"weights": _choices(WEIGHTS, "weights"), "kv": _choices(KV, "kv"), "activations": _choices(ACTIVATIONS, "activations"),
+                    "engines": [{"id": e, "label": e, "group": ""} for e in ENGINES]},
+        "default": DEFAULT, "features": [name for name in ("explore", "measured") if find_spec(f"roofline.{name}")], "version": roofline.__version__,
     }
+
+
+VENDORS = {"NVIDIA": 0, "AMD": 1, "Google": 2, "Apple": 3, "Intel": 4}
 
 
 def _catalogue(_params: dict) -> dict:
     return _catalogue_once()
+
+
+def _explain(params: dict) -> dict:
+    """{form, key} -> the working of one figure."""
+    key = params.get("key")
+    if key not in working.KEYS:
+        raise InputError("figure", key, f"must be one of {', '.join(working.KEYS)}")
+    return working.explain(evaluate(scenario_of(params.get("form", {}))).to_dict(), key)
+
+
+def _levers(params: dict) -> dict:
+    """{form, goal} -> every lever tried, best first, and where the answer flips."""
+    return view.levers(levers.levers(scenario_of(params.get("form", {})), params.get("goal", "tpot")))
+
+
+def _layouts(params: dict) -> dict:
+    """{form, goal} -> the legal layouts of the scenario's chips, best first."""
+    return view.layouts(levers.layouts(scenario_of(params.get("form", {})), params.get("goal", "throughput")))
+
+
+def _compare(params: dict) -> dict:
+    """{a, b}: two forms -> their figures side by side."""
+    return view.compare(levers.compare(scenario_of(params.get("a", {})), scenario_of(params.get("b", {}))))
 
 
 def _link(params: dict) -> dict:
@@ -195,7 +238,7 @@ def _explore(params: dict) -> dict:
 
 METHODS = {
     "evaluate": _evaluate, "catalogue": _catalogue, "parse_config": _parse_config, "link": _link, "from_link": _from_link,
-    "sweep": _sweep, "explore": _explore, "export": _export, "ping": _ping,
+    "sweep": _sweep, "levers": _levers, "layouts": _layouts, "compare": _compare, "explain": _explain, "explore": _explore, "export": _export, "ping": _ping,
 }
 
 
@@ -209,7 +252,9 @@ def warm() -> None:
     calls = [("evaluate", {"form": form}), ("evaluate", {"form": form | {"weights": "q4_k_m"}}), ("evaluate", {"form": form | {"hardware": "h1oo"}}),
              ("evaluate", {"form": {"model": "pasted", "config": config, "hardware": "rtx-4090"}}), ("parse_config", {"text": config}), ("parse_config", {"text": "{"}),
              ("link", {"form": form}), ("from_link", {"fragment": Scenario(model="pasted", config=config).to_fragment()}), ("sweep", {"form": form}),
-             ("export", {"form": form}), ("ping", {}), ("nonsense", {})]
+             ("sweep", {"form": form, "axis": "devices", "trail": True}), ("levers", {"form": form}), ("layouts", {"form": form}), ("compare", {"a": form, "b": form | {"batch": "64"}}),
+             ("evaluate", {"form": form | {"draft": "3", "rate": "1", "chunk": "512", "prefill_hardware": "h100-sxm"}}),
+             ("export", {"form": form}), ("ping", {}), *(("explain", {"form": form, "key": key}) for key in working.KEYS), ("nonsense", {})]
     for method, params in calls:
         answer = json.loads(handle(_dump({"v": PROTOCOL, "id": 0, "method": method, "params": params})))
         if not answer["ok"] and answer["error"]["kind"] == "bug":

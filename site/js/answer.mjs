@@ -1,0 +1,47 @@
+// @ts-check
+// The answer beside the sentence: key figures, warnings, the chart's finding, its legend and the table behind it.
+
+import { $, h, fill, mark } from "./dom.mjs";
+import { language, named, rich, t } from "./i18n.mjs";
+
+/** @param {any} view @param {(key: string) => void} explain open the working of a figure */
+export function showFigures(view, explain) {
+  fill($("figures"), view.figures.map((/** @type {any} */ f) => {
+    const label = t(`figure.${f.key}`), unit = ["user", "total"].includes(f.key) && f.value !== "–" ? h("span", { class: "unit" }, " tokens/s") : null;
+    const value = h("button", { type: "button", class: "figure num", dataset: { figure: f.key }, title: t("figure.open"), onclick: () => explain(f.key) }, f.value, unit);
+    const more = f.expected ? h("small", {}, t("figure.expected", f.expected))
+      : f.key === "memory" ? h("small", {}, f.of ? t("figure.memory.of", { of: f.of }) : t("figure.memory.unknown"))
+        : h("small", {}, f.value === "–" ? "" : t(`figure.${f.key}.note`));
+    const bar = f.share !== undefined && f.share !== null ? h("span", { class: `meter ${f.role}`, "aria-hidden": "true" }, h("i", { style: { width: `${Math.min(100, 100 * f.share)}%` } })) : null;
+    return h("div", { class: "cell" }, h("dt", { title: t(`figure.${f.key}.gloss`) }, label), h("dd", {}, value, bar, more));
+  }));
+}
+
+/** @param {{code: string, text: string}[]} warnings @param {string[]} [notices] */
+export function showNotices(warnings, notices = []) {
+  const rows = [...notices.map((text) => ({ code: "link", text })), ...warnings];
+  fill($("notices"), rows.length ? h("ul", {}, rows.map((w) => h("li", { class: w.code === "memory" || w.code === "precision" ? "serious" : "" }, mark(w.code === "memory" || w.code === "precision" ? "misfit" : ""), " ",
+    h("span", { lang: language === "en" ? null : "en" }, w.text)))) : null);
+}
+
+/** What the chart shows, as a sentence, and its legend. @param {any} view */
+export function showFinding(view) {
+  const { ridge, roof, phases } = view.finding;
+  fill($("finding"), ...rich("finding", { ridge, roof }), " ", ...phases.flatMap((/** @type {any} */ p) => [...rich(`finding.${p.role}`, { phase: t(`phase.${p.name}.the`), x: p.x, y: p.y }), " "]));
+  const roles = [...new Set(["memory", "compute", ...phases.map((/** @type {any} */ p) => p.role)])];
+  fill($("legend"), roles.map((role) => h("span", {}, mark(role), ` ${t(`legend.${role}`)}`)), h("span", { class: "shape" }, "● ", t("phase.decode"), "  ■ ", t("phase.prefill")), h("span", {}, t("legend.size")));
+}
+
+/** The table behind the chart. @param {any} view */
+export function showChartTable(view) {
+  const rows = [["bound", (/** @type {any} */ p) => bound(p.bound)], ["limit", "limit"], ["expected", "expected"], ["flops", "flops"], ["bytes", "bytes"], ["intensity", "intensity"], ["reached", "reached"], ["compute", "compute"], ["bandwidth", "bandwidth"]];
+  const shown = rows.filter(([key]) => key !== "expected" || view.points.some((/** @type {any} */ p) => p.expected !== "–"));
+  fill($("chart-table"), h("table", {}, h("caption", { class: "sr" }, t("chart.table")),
+    h("thead", {}, h("tr", {}, h("td", {}), view.points.map((/** @type {any} */ p) => h("th", { scope: "col" }, t(`phase.${p.phase}`))))),
+    h("tbody", {}, shown.map(([key, value]) => h("tr", {}, h("th", { scope: "row" }, t(`row.${key}`)), view.points.map((/** @type {any} */ p) => h("td", { class: "num" }, typeof value === "function" ? value(p) : p[/** @type {string} */ (value)])))))));
+}
+
+/** A bound as a word with its shape. @param {string} role */
+export function bound(role) {
+  return h("span", { class: `bound ${role}` }, mark(role), " ", named("bound", role));
+}

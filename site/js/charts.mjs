@@ -1,0 +1,153 @@
+// @ts-check
+// The only file that knows Bokeh. Figures come from Python as JSON and are embedded once; afterwards whole columns are assigned.
+// Python's colour columns hold roles ("memory"); here they become colours of the theme.
+
+import { reducedMotion } from "./dom.mjs";
+import { t } from "./i18n.mjs";
+
+const COLOURS = ["color", "paper"];
+/** @type {Record<string, string>} */ let palette = {};
+
+/** Read the theme's colours out of the style sheet. */
+export function readPalette() {
+  const style = getComputedStyle(document.documentElement);
+  palette = {};
+  for (const role of ["memory", "compute", "network", "host", "misfit", "plain", "ink", "muted", "rule", "paper"]) palette[role] = style.getPropertyValue(`--${role}`).trim();
+}
+
+/** @param {Record<string, any[]>} columns */
+function painted(columns) {
+  const result = { ...columns };
+  for (const name of COLOURS) if (result[name]) result[name] = result[name].map((role) => palette[role] ?? role);
+  return result;
+}
+
+export class Chart {
+  /** @param {HTMLElement} box @param {any} item a json_item @param {string} name prefix of its named models */
+  constructor(box, item, name) {
+    this.box = box;
+    this.item = item;
+    this.name = name;
+    /** @type {Record<string, any>} columns with roles, as last shown */ this.shown = {};
+    /** @type {any} */ this.doc = null;
+    this.frame = 0;
+  }
+
+  /** Embed (once). Resolves when the figure stands in its box. */
+  async embed() {
+    const Bokeh = /** @type {any} */ (globalThis).Bokeh;
+    const holder = document.createElement("div");
+    holder.className = "bokeh";
+    this.box.append(holder);
+    const views = await Bokeh.embed.embed_item({ ...this.item, target_id: null }, holder);
+    this.view = [...views][0];
+    this.doc = this.view.model.document;
+    this.plot = this.model("plot");
+    this.restyle();
+    this.box.classList.add("live");
+  }
+
+  /** @param {string} name */
+  model(name) { return this.doc.get_model_by_name(`${this.name}.${name}`); }
+
+  /** Put the theme's colours on axes, grids and all that was shown. */
+  restyle() {
+    if (!this.doc) return;
+    for (const side of ["below", "left"]) {
+      this.model(side).setv({ axis_line_color: palette.rule, major_tick_line_color: palette.rule, major_label_text_color: palette.muted, axis_label_text_color: palette.muted });
+      this.model(`grid_${side}`).setv({ grid_line_color: palette.rule });
+    }
+    for (const [name, columns] of Object.entries(this.shown)) this.model(name).data = painted(columns);
+  }
+
+  /** @param {string} below @param {string} left */
+  label(below, left) {
+    this.model("below").axis_label = below;
+    this.model("left").axis_label = left;
+  }
+
+  /** Assign columns of several sources, skipping those that did not change. @param {Record<string, any>} sources */
+  assign(sources) {
+    for (const [name, columns] of Object.entries(sources)) {
+      if (JSON.stringify(columns) === JSON.stringify(this.shown[name])) continue;
+      this.shown[name] = columns;
+      this.model(name).data = painted(columns);
+    }
+  }
+
+  /** @param {{x0: number, x1: number, y0: number, y1: number}} range */
+  range({ x0, x1, y0, y1 }) {
+    const x = this.model("x_range"), y = this.model("y_range");
+    if (x.start !== x0 || x.end !== x1) x.setv({ start: x0, end: x1, reset_start: x0, reset_end: x1 });
+    if (y.start !== y0 || y.end !== y1) y.setv({ start: y0, end: y1, reset_start: y0, reset_end: y1 });
+  }
+
+  /** The angle of a line of slope one on these log axes [rad]. */
+  slope() {
+    const x = this.model("x_range"), y = this.model("y_range");
+    return Math.atan2(this.plot.inner_height / Math.log10(y.end / y.start), this.plot.inner_width / Math.log10(x.end / x.start));
+  }
+
+  /** Call back when the frame's size changes. @param {() => void} work */
+  onResize(work) { this.plot.properties.inner_width.change.connect(work); this.plot.properties.inner_height.change.connect(work); }
+}
+
+const MOVING = ["phases", "phase_labels", "operators", "expected"];
+const LENGTHS = new Set(["x", "y", "expected", "low", "high"]);
+
+/** The roofline chart: moves its points smoothly from one answer to the next. */
+export class RooflineChart extends Chart {
+  /** @param {HTMLElement} box @param {any} item */
+  constructor(box, item) {
+    super(box, item, "roofline");
+    this.last = 0;
+  }
+
+  async embed() {
+    await super.embed();
+    this.onResize(() => { this.tilt(); this.words(); });
+  }
+
+  words() { this.label(t(this.box.clientWidth < 560 ? "chart.x.short" : "chart.x"), t("chart.y")); }
+
+  /** Lay the label of the memory roof along its line. */
+  tilt() {
+    const labels = this.shown.roof_labels;
+    if (!labels) return;
+    const angle = labels.color.map((/** @type {string} */ role) => (role === "memory" ? this.slope() : 0));
+    this.assign({ roof_labels: { ...labels, angle } });
+  }
+
+  /** Show an answer's columns. @param {any} chart */
+  show(chart) {
+    const { range, ...sources } = chart;
+    sources.phase_labels = { ...sources.phase_labels, text: sources.phase_labels.text.map((/** @type {string} */ n) => t(`phase.${n}`)) };
+    cancelAnimationFrame(this.frame);
+    const before = this.shown, now = performance.now(), quick = now - this.last < 250;
+    this.last = now;
+    this.range(range);
+    const still = Object.fromEntries(Object.entries(sources).filter(([name]) => !MOVING.includes(name)));
+    this.assign(still);
+    this.tilt();
+    const moving = Object.fromEntries(MOVING.map((name) => [name, sources[name]]));
+    const movable = MOVING.every((n) => before[n]?.x?.length === moving[n].x.length) && before.phases?.x.length;
+    if (quick || !movable || reducedMotion()) return this.assign(moving);
+    const from = Object.fromEntries(MOVING.map((n) => [n, before[n]]));
+    const step = (/** @type {number} */ at) => {
+      const part = Math.min(1, Math.max(0.15, (at - now) / 160)), eased = 1 - (1 - part) ** 3;
+      this.assign(part === 1 ? moving : Object.fromEntries(MOVING.map((n) => [n, between(from[n], moving[n], eased)])));
+      if (part < 1) this.frame = requestAnimationFrame(step);
+    };
+    step(now + 24);
+  }
+}
+
+/** Columns part of the way from one to another, along log axes. @param {any} from @param {any} to @param {number} part */
+function between(from, to, part) {
+  const result = { ...to };
+  for (const name of Object.keys(to)) {
+    if (LENGTHS.has(name)) result[name] = to[name].map((/** @type {number} */ v, /** @type {number} */ i) => Math.exp(Math.log(from[name][i]) * (1 - part) + Math.log(v) * part));
+    else if (name === "size") result[name] = to[name].map((/** @type {number} */ v, /** @type {number} */ i) => from[name][i] * (1 - part) + v * part);
+  }
+  return result;
+}

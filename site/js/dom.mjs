@@ -1,0 +1,70 @@
+// @ts-check
+// Small helpers to make and find elements. Text always goes in as text: nothing here takes HTML.
+
+/** @param {string} id @returns {any} */
+export const $ = (id) => document.getElementById(id);
+
+/**
+ * Make an element. `on…` attributes are listeners, `class`, `dataset` and booleans do what they say, null children are left out.
+ * @param {string} tag @param {Record<string, any>} [attributes] @param {...any} children @returns {any}
+ */
+export function h(tag, attributes = {}, ...children) {
+  const svg = ["svg", "path", "rect", "circle", "line", "g", "text"].includes(tag);
+  const element = /** @type {any} */ (svg ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag));
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name === "dataset") Object.assign(element.dataset, value);
+    else if (name === "style" && typeof value === "object") for (const [key, v] of Object.entries(value)) element.style.setProperty(key, v);
+    else if (name === "value" && !svg) element.value = value;
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  element.append(...children.flat().filter((c) => c !== null && c !== undefined && c !== false));
+  return element;
+}
+
+/** Replace an element's children. @param {Element} element @param {...any} children */
+export function fill(element, ...children) {
+  element.replaceChildren(...children.flat().filter((c) => c !== null && c !== undefined && c !== false));
+  return element;
+}
+
+/** Run after the last of many calls. @param {Function} work @param {number} ms */
+export function debounce(work, ms) {
+  let timer = 0;
+  return (/** @type {any[]} */ ...args) => {
+    clearTimeout(timer);
+    timer = window.setTimeout(() => work(...args), ms);
+  };
+}
+
+/** A shape that goes with each bound, so that colour never stands alone. @param {string} role */
+export function mark(role) {
+  const shapes = {
+    memory: h("circle", { cx: 6, cy: 6, r: 5 }), compute: h("rect", { x: 1.5, y: 1.5, width: 9, height: 9 }),
+    network: h("path", { d: "M6 .5 11.500 6 6 11.500 .5 6Z" }), misfit: h("path", { d: "M1.500 3 3 1.500l3 3 3-3L10.500 3l-3 3 3 3L9 10.500l-3-3-3 3L1.500 9l3-3Z" }),
+    host: h("path", { d: "M6 .8 11.600 10.800H.4Z" }),
+  };
+  const shape = /** @type {Record<string, any>} */ (shapes)[role];
+  return shape ? h("svg", { class: `mark ${role}`, viewBox: "0 0 12 12", width: 11, height: 11, "aria-hidden": "true" }, shape) : null;
+}
+
+let toastTimer = 0;
+/** Say something for a few seconds, with an optional action. @param {string} text @param {string} [action] @param {() => void} [run] @param {number} [ms] */
+export function toast(text, action, run, ms = 6000) {
+  const box = $("toast");
+  fill(box, h("span", {}, text), action ? h("button", { type: "button", class: "quiet", onclick: () => { box.hidden = true; run?.(); } }, action) : null);
+  box.hidden = false;
+  clearTimeout(toastTimer);
+  if (ms) toastTimer = window.setTimeout(() => { box.hidden = true; }, ms);
+}
+
+/** Open the one dialog with a title and content. @param {string} title @param {...any} content */
+export function sheet(title, ...content) {
+  $("sheet-title").textContent = title;
+  fill($("sheet-body"), ...content);
+  if (!$("sheet").open) $("sheet").showModal();
+  return $("sheet");
+}
+
+export const reducedMotion = () => matchMedia("(prefers-reduced-motion: reduce)").matches;

@@ -1,0 +1,26 @@
+// @ts-check
+// The working of a figure: formula, this scenario's values, and the constants with their sources.
+
+import { h, sheet } from "./dom.mjs";
+import { has, named, rich, t } from "./i18n.mjs";
+import { table } from "./tabs.mjs";
+
+/** @param {any} page @param {string} key */
+export async function openExplanation(page, key) {
+  const place = h("div", {}, h("p", { class: "hint" }, t("waiting")));
+  sheet(t(`figure.${key}`), h("p", {}, t(`figure.${key}.gloss`)), place);
+  try {
+    const { steps, constants } = await page.engine.ask("explain", { form: page.state.form, key });
+    place.replaceChildren(
+      h("ol", { class: "steps" }, steps.map((/** @type {any} */ s) => h("li", {}, ...rich(`explain.${s.key}`, Object.fromEntries(Object.entries(s.values).map(([k, v]) => [k, h("span", { class: "num" }, k === "bound" ? named("bound", String(v)) : String(v))])))))),
+      h("h3", {}, t("explain.constants")),
+      table({
+        caption: t("explain.constants"), rows: constants, columns: [{ key: "name", label: t("explain.name") }, { key: "value", label: t("explain.value"), num: true }, { key: "source", label: t("fact.source") }, { key: "grade", label: t("fact.grade") }],
+        cell: (row, column) => (column === "source" ? h("span", {}, row.url ? h("a", { href: row.url, rel: "noopener noreferrer", target: "_blank" }, row.source || row.url) : row.source || "–", row.date ? `, ${row.date}` : "")
+          : column === "name" ? (has(`fact.${row.name}`) ? t(`fact.${row.name}`) : row.name) : column === "grade" ? `${row.grade || "–"}${row.unsure ? ` (${t("explain.unsure")})` : ""}` : row[column]),
+      }),
+      h("p", { class: "hint" }, t("explain.grades")));
+  } catch (error) {
+    place.replaceChildren(h("p", { class: "error" }, /** @type {Error} */ (error).message));
+  }
+}

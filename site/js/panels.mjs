@@ -1,0 +1,72 @@
+// @ts-check
+// The panels that show the current answer in other ways: Operators, Time, Memory, Method. They ask Python nothing.
+
+import { bound } from "./answer.mjs";
+import { h, fill } from "./dom.mjs";
+import { named, rich, t } from "./i18n.mjs";
+import { segmented, table } from "./tabs.mjs";
+
+/** @typedef {() => any} Latest gives the last good answer */
+
+/** @param {Latest} latest */
+export function operatorsTab(latest) {
+  let phase = "decode", by = 6, up = false;
+  const draw = (/** @type {HTMLElement} */ panel) => {
+    const rows = [...latest().view.operators[phase]].sort((a, b) => (a.sort[by] < b.sort[by] ? -1 : a.sort[by] > b.sort[by] ? 1 : 0) * (up ? 1 : -1));
+    const columns = [["name", 0], ["count", 1], ["flops", 2], ["bytes", 3], ["intensity", 4], ["bound", 5], ["time", 6], ["share", 6]];
+    fill(panel,
+      h("div", { class: "panel-top" }, segmented(t("phase"), ["prefill", "decode"].map((id) => ({ id, text: t(`phase.${id}`) })), phase, (id) => { phase = id; draw(panel); }), h("p", { class: "hint" }, t("operators.hint"))),
+      table({
+        caption: t("tab.operators"), rows, sorted: { by, up }, onsort: (next) => { up = next === by ? !up : next === 0; by = next; draw(panel); },
+        columns: columns.map(([key, sort], i) => ({ key: String(key), sort: i === 6 ? undefined : Number(sort), num: ![0, 5].includes(i), label: t(`op.${key}`) })),
+        cell: (row, key) => (key === "name" ? h("span", {}, row.name, " ", h("small", {}, named("group", row.group))) : key === "bound" ? bound(row.bound)
+          : key === "share" ? h("span", { class: "share" }, h("i", { class: row.bound, style: { width: `${100 * row.width}%` } }), h("span", {}, row.share)) : row[key]),
+      }));
+  };
+  return { id: "operators", open: draw };
+}
+
+/** @param {Latest} latest */
+export function timeTab(latest) {
+  const draw = (/** @type {HTMLElement} */ panel) => fill(panel, h("p", { class: "hint" }, t("time.hint")), ["decode", "prefill"].map((name) => {
+    const time = latest().view.time[name];
+    if (!time) return null;
+    return h("section", { class: "bars" }, h("h3", {}, ...rich(`time.${name}`, { total: h("span", { class: "num" }, time.total) }), " ", h("small", {}, t(`time.${time.basis}`))),
+      h("div", { class: "stack", "aria-hidden": "true" }, time.groups.map((/** @type {any} */ g) => h("i", { class: g.bound, style: { width: `${100 * g.width}%` }, title: `${named("group", g.group)} ${g.share}` }, g.width > 0.07 ? named("group", g.group) : ""))),
+      table({ caption: t(`phase.${name}`), rows: time.groups, columns: [{ key: "group", label: t("op.group") }, { key: "bound", label: t("op.bound") }, { key: "time", label: t("op.time"), num: true }, { key: "share", label: t("op.share"), num: true }],
+        cell: (row, key) => (key === "group" ? named("group", row.group) : key === "bound" ? bound(row.bound) : row[key]) }),
+      time.parts.length ? h("p", { class: "hint parts" }, t("time.parts"), " ", time.parts.flatMap((/** @type {any} */ p) => [bound(p.key), " ", h("span", { class: "num" }, p.time), " "])) : null);
+  }));
+  return { id: "time", open: draw };
+}
+
+/** @param {Latest} latest */
+export function memoryTab(latest) {
+  const draw = (/** @type {HTMLElement} */ panel) => {
+    const m = latest().view.memory;
+    const facts = [["total", m.total], ["available", m.available], [m.fits === false ? "short" : "free", m.free ?? "–"], ["max_batch", m.max_batch], ["max_context", m.max_context], ["min_devices", m.min_devices], ["kv_per_token", m.kv_per_token]];
+    fill(panel, h("p", { class: "hint" }, t("memory.hint")),
+      h("div", { class: `stack tall ${m.fits === false ? "over" : ""}`, "aria-hidden": "true" }, m.parts.map((/** @type {any} */ p) => h("i", { class: `part-${p.key}`, style: { width: `${100 * p.width}%` } }, p.width > 0.08 ? t(`memory.${p.key}`) : "")),
+        m.capacity !== null && m.capacity < 1 ? h("b", { class: "capacity", style: { left: `${100 * m.capacity}%` } }) : null),
+      h("div", { class: "two-tables" },
+        table({ caption: t("memory.parts"), rows: m.parts, columns: [{ key: "key", label: t("memory.part") }, { key: "text", label: t("memory.size"), num: true }, { key: "share", label: t("op.share"), num: true }],
+          cell: (row, key) => (key === "key" ? h("span", {}, h("i", { class: `swatch part-${row.key}`, "aria-hidden": "true" }), " ", t(`memory.${row.key}`)) : row[key]) }),
+        h("dl", { class: "facts" }, facts.map(([key, value]) => h("div", {}, h("dt", {}, t(`memory.${key}`)), h("dd", { class: "num" }, value))))));
+  };
+  return { id: "memory", open: draw };
+}
+
+/** @param {Latest} latest */
+export function methodTab(latest) {
+  const draw = (/** @type {HTMLElement} */ panel) => {
+    const { facts } = latest().view, c = facts.hardware, m = facts.model;
+    const pairs = (/** @type {[string, any][]} */ list) => h("dl", { class: "facts" }, list.filter(([, v]) => v && v !== "–").map(([key, value]) => h("div", {}, h("dt", {}, t(`fact.${key}`)), h("dd", {}, value))));
+    fill(panel, h("div", { class: "prose" }, ["roof", "pass", "limit", "expected", "serving", "not"].map((key) => h("p", {}, ...rich(`method.${key}`)))),
+      h("div", { class: "two-tables" },
+        h("section", {}, h("h3", {}, m.name), pairs([["family", m.family], ["total", m.total], ["active", m.moe ? m.active : ""], ["layers", m.layers], ["weights", m.weights], ["bits", m.bits], ["kv", m.kv], ["max_context", m.max_context], ["source", m.source]]),
+          m.assumed.length ? h("p", { class: "hint" }, t("fact.assumed"), " ", m.assumed.map((/** @type {any} */ a) => `${a.field} = ${a.value}`).join(", ")) : null),
+        h("section", {}, h("h3", {}, c.name), pairs([...c.peaks.map((/** @type {any} */ p) => [`peak ${p.format.toUpperCase()}`, p.value]), ["bandwidth", c.bandwidth], ["memory", c.memory], ["ridge", c.ridge], ["link", c.link === "–" ? "" : `${c.link}, ${c.link_rate}`], ["grade", c.grade],
+          ["source", c.url ? h("a", { href: c.url, rel: "noopener noreferrer", target: "_blank" }, c.source) : c.source], ["retrieved", c.retrieved], ["note", c.note]]))));
+  };
+  return { id: "method", open: draw };
+}

@@ -1,0 +1,76 @@
+// @ts-check
+// The answer as a sentence whose choices can be changed where they stand. The controls are made once, so that typing in one
+// never loses its place; only the part that tells the answer is written anew.
+
+import { $, h, fill, mark } from "./dom.mjs";
+import { rich, t } from "./i18n.mjs";
+
+/** @typedef {import("./state.mjs").State} State */
+
+export class Sentence {
+  /** @param {State} state @param {import("./fields.mjs").Question} question */
+  constructor(state, question) {
+    this.state = state;
+    this.question = question;
+    this.tell = h("span", { class: "tell", id: "tell" });
+  }
+
+  draw() {
+    const { state, question } = this;
+    const number = (/** @type {string} */ name, /** @type {string} */ empty) => {
+      const input = h("input", { type: "text", class: "inline num", id: `s-${name}`, "aria-label": t(`field.${name}`), autocomplete: "off", spellcheck: "false", placeholder: empty,
+        oninput: () => { this.fit(input); state.set({ [name]: input.value.trim() }); } });
+      return input;
+    };
+    const button = (/** @type {"model" | "hardware"} */ name) => h("button", { type: "button", class: "inline", id: `s-${name}`, "aria-haspopup": "dialog", onclick: () => question.choose(name, name) });
+    this.controls = { model: button("model"), hardware: button("hardware"), devices: number("devices", "1"), batch: number("batch", "1"), prompt: number("prompt", "1024"), output: number("output", "256") };
+    // A select as wide as its choice: the text shows, the select lies over it.
+    this.weightsText = h("span", { "aria-hidden": "true" });
+    this.weights = h("select", { id: "s-weights", "aria-label": t("field.weights"), onchange: () => state.set({ weights: this.weights.value }) });
+    const weights = h("span", { class: "inline over" }, this.weightsText, this.weights);
+    fill($("sentence"), h("span", { class: "ask" }, ...rich("sentence.question", { ...this.controls, weights })), " ", this.tell);
+    this.show();
+  }
+
+  /** @param {any} input */
+  fit(input) { input.style.width = `${Math.max(1, (input.value || input.placeholder).length) + 0.3}ch`; }
+
+  /** Show the state's values. */
+  show() {
+    if (!this.controls) return;
+    const { model, hardware, ...numbers } = this.controls;
+    model.textContent = this.question.label("model");
+    hardware.textContent = this.question.label("hardware");
+    for (const [name, input] of Object.entries(numbers)) {
+      if (document.activeElement !== input && input.value !== this.state.get(name)) input.value = this.state.get(name);
+      this.fit(input);
+    }
+    this.question.options(this.weights, "weights", this.state.get("weights"));
+    this.weightsText.textContent = this.shownWeights(this.weights.selectedOptions[0]?.textContent ?? "");
+  }
+
+  /** @param {string} label */
+  shownWeights(label) { return this.state.get("weights") ? label.split(" · ")[0] : this.autoWeights ?? t("auto"); }
+
+  /** Tell the answer. @param {any} result */
+  answer(result) {
+    const parts = result.view.headline;
+    this.autoWeights = parts.weights;
+    this.weightsText.textContent = this.shownWeights(this.weights.selectedOptions[0]?.textContent ?? "");
+    const key = parts.bound ? `sentence.ok.${parts.bound}` : `sentence.${parts.state}`;
+    const role = parts.bound ?? "misfit";
+    const values = Object.fromEntries(Object.entries(parts).map(([k, v]) => [k, h("span", { class: "num" }, String(v))]));
+    const verdict = h("span", { class: `verdict ${role}` }, mark(role), " ", t(`bound.${role}`));
+    fill(this.tell, ...rich(parts.single && parts.bound ? `${key}.single` : key, { ...values, verdict }));
+  }
+
+  /** The same as plain text, for a screen reader's summary and for copying. */
+  text() {
+    const copy = /** @type {HTMLElement} */ ($("sentence").cloneNode(true));
+    for (const input of copy.querySelectorAll("input, select")) {
+      const live = $(input.id);
+      input.replaceWith(input.tagName === "SELECT" ? "" : live.value || live.placeholder);
+    }
+    return (copy.textContent ?? "").replace(/\s+/g, " ").trim();
+  }
+}

@@ -1,0 +1,85 @@
+// @ts-check
+// What is being asked: a flat form of a Scenario's field names with the text typed in, its undo history, and the address.
+// Pure of DOM but for the address bar; the address is the only place where state is kept.
+
+/** @typedef {Record<string, string>} Form */
+
+/** Keys of the address that belong to the page, not to the question. */
+const PAGE_KEYS = ["view", "lang", "embed"];
+
+/** Split an address's fragment into the question and the page's own keys. @param {string} hash */
+export function splitFragment(hash) {
+  const question = [], page = /** @type {Record<string, string>} */ ({});
+  for (const part of hash.replace(/^#/, "").split("&").filter(Boolean)) {
+    const name = part.split("=")[0];
+    if (PAGE_KEYS.includes(name)) page[name] = decodeURIComponent(part.slice(name.length + 1));
+    else question.push(part);
+  }
+  return { question: question.join("&"), page };
+}
+
+/** @param {string} question @param {Record<string, string>} page */
+export function joinFragment(question, page) {
+  const extra = PAGE_KEYS.filter((k) => page[k] !== undefined && page[k] !== null).map((k) => (page[k] === "" ? k : `${k}=${encodeURIComponent(page[k])}`));
+  return [question, ...extra].filter(Boolean).join("&");
+}
+
+/** Drop empty fields. @param {Form} form */
+const clean = (form) => Object.fromEntries(Object.entries(form).filter(([, v]) => v !== "" && v !== null && v !== undefined));
+
+export class State extends EventTarget {
+  /** @param {Form} form */
+  constructor(form) {
+    super();
+    /** @type {Form} */ this.form = clean(form);
+    this.default = { ...this.form };
+    /** @type {{form: Form, key: string, at: number}[]} */ this.past = [];
+    /** @type {Record<string, string>} */ this.page = {};
+    this.fragment = "";
+  }
+
+  /** @param {string} field */
+  get(field) { return this.form[field] ?? ""; }
+
+  /**
+   * Change some fields. Quick changes of one field (a slider, typing) are one step of undo.
+   * @param {Form} changes @param {{push?: boolean}} [how] push: a step of the browser's history too
+   */
+  set(changes, how = {}) {
+    const next = clean({ ...this.form, ...changes });
+    if (JSON.stringify(next) === JSON.stringify(this.form)) return;
+    const key = Object.keys(changes).join(), last = this.past.at(-1), now = Date.now();
+    if (last?.key === key && now - last.at < 1200) last.at = now;
+    else this.past.push({ form: this.form, key, at: now });
+    if (this.past.length > 200) this.past.shift();
+    this.form = next;
+    this.emit(how.push ?? false);
+  }
+
+  /** Replace the whole question. @param {Form} form @param {{push?: boolean, silent?: boolean}} [how] */
+  replace(form, how = {}) {
+    if (!how.silent) this.past.push({ form: this.form, key: "*", at: 0 });
+    this.form = clean(form);
+    this.emit(how.push ?? false);
+  }
+
+  undo() {
+    const last = this.past.pop();
+    if (!last) return;
+    this.form = last.form;
+    this.emit(false);
+  }
+
+  /** @param {boolean} push */
+  emit(push) {
+    if (push) history.pushState(null, "", location.href);
+    this.dispatchEvent(new Event("change"));
+  }
+
+  /** Write the answered question and the view into the address. @param {string} [fragment] */
+  writeAddress(fragment = this.fragment) {
+    this.fragment = fragment;
+    const hash = joinFragment(fragment, this.page);
+    if (location.hash.replace(/^#/, "") !== hash) history.replaceState(null, "", hash ? `#${hash}` : location.pathname + location.search);
+  }
+}

@@ -1,0 +1,115 @@
+// @ts-check
+// The panels that ask Python for more than the answer: Sweep, Levers (with layouts) and Compare.
+
+import { bound } from "./answer.mjs";
+import { Chart } from "./charts.mjs";
+import { $, h, fill, toast } from "./dom.mjs";
+import { named, rich, t } from "./i18n.mjs";
+import { segmented, table } from "./tabs.mjs";
+
+/** @typedef {{state: import("./state.mjs").State, engine: import("./engine.mjs").Engine, figures: any, latest: () => any, share: any}} Page */
+
+/** Ask when Python is up, draw if the panel still wants it; a failure is said in the panel. @param {Page} page @param {HTMLElement} panel @param {string} method @param {object} params @param {(result: any) => void} draw */
+async function study(page, panel, method, params, draw) {
+  const key = JSON.stringify([method, params]);
+  panel.dataset.asked = key;
+  panel.classList.add("busy");
+  if (!page.engine.ready && !panel.childElementCount) fill(panel, h("p", { class: "hint" }, t("waiting")));
+  try {
+    const result = await page.engine.ask(method, params);
+    if (panel.dataset.asked === key && !panel.hidden) draw(result);
+  } catch (error) {
+    if (panel.dataset.asked === key) fill(panel, h("p", { class: "error" }, /** @type {Error} */ (error).message));
+  }
+  if (panel.dataset.asked === key) panel.classList.remove("busy");
+}
+
+/** @param {Page} page */
+export function sweepTab(page) {
+  let axis = "batch";
+  /** @type {Chart | null} */ let chart = null;
+  const box = h("div", { id: "sweep", class: "plot short", role: "img", "aria-labelledby": "sweep-finding" });
+  const finding = h("p", { id: "sweep-finding", class: "caption" }), rows = h("div"), top = h("div", { class: "panel-top" });
+
+  async function draw(/** @type {any} */ result) {
+    const fitting = result.rows.filter((/** @type {any} */ r) => r.fits), here = result.rows.find((/** @type {any} */ r) => r.here);
+    fill(finding, ...rich(`sweep.${axis}`), " ", h("span", {}, fitting.length < result.rows.length ? t("sweep.unfit", { n: result.rows.length - fitting.length }) : ""));
+    fill(rows, table({ caption: t(`sweep.axis.${axis}`), rows: result.rows.map((/** @type {any} */ r) => ({ ...r, ...r.text, className: r.here ? "here" : "" })),
+      columns: [{ key: "label", label: t(`sweep.axis.${axis}`), num: true }, { key: "user", label: t("figure.user"), num: true }, { key: "total", label: t("figure.total"), num: true }, { key: "ttft", label: t("figure.ttft"), num: true }, { key: "tpot", label: t("figure.tpot"), num: true }, { key: "utilisation", label: t("row.compute"), num: true }, { key: "memory", label: t("figure.memory"), num: true }, { key: "bound", label: t("op.bound") }],
+      cell: (row, key) => (key === "bound" ? bound(row.fits ? row.bound : "misfit") : key === "label" ? h("button", { type: "button", class: "link num", onclick: () => page.state.set({ [axis]: String(row.x) }) }, row.label) : row[key] ?? "–") }));
+    if (!chart) {
+      chart = new Chart(box, page.figures.sweep, "sweep");
+      await chart.embed();
+      page.charts.push(chart);
+    }
+    const ys = fitting.flatMap((/** @type {any} */ r) => [r.user, r.total]), xs = result.rows.map((/** @type {any} */ r) => r.x);
+    if (!ys.length) return;
+    const y0 = 10 ** Math.floor(Math.log10(Math.min(...ys)) * 2 - 0.1) ** 1, low = Math.min(...ys) / 1.6, high = Math.max(...ys) * 1.8;
+    void y0;
+    chart.range({ x0: Math.min(...xs) / 1.25, x1: Math.max(...xs) * 1.6, y0: low, y1: high });
+    chart.label(t(`sweep.axis.${axis}`), "tokens/s");
+    const line = (/** @type {string} */ key, /** @type {string} */ role) => ({
+      [key]: { x: fitting.map((/** @type {any} */ r) => r.x), y: fitting.map((/** @type {any} */ r) => r[key]), color: fitting.map((/** @type {any} */ r) => r.bound), title: fitting.map((/** @type {any} */ r) => `${t(`sweep.axis.${axis}`)} ${r.label}`), tip: fitting.map((/** @type {any} */ r) => `${r.text[key]} tokens/s`) },
+      [`${key}_line`]: { xs: [fitting.map((/** @type {any} */ r) => r.x)], ys: [fitting.map((/** @type {any} */ r) => r[key])], color: [role] },
+    });
+    const end = fitting.at(-1);
+    chart.assign({ ...line("user", "muted"), ...line("total", "ink"), here: { x: [here?.x ?? 1], y0: [low], y1: [high], color: ["muted"] },
+      labels: { x: [end.x, end.x], y: [end.user, end.total], text: [t("sweep.user"), t("sweep.total")], color: ["muted", "ink"] } });
+  }
+  const open = (/** @type {HTMLElement} */ panel) => {
+    fill(top, segmented(t("sweep.of"), ["batch", "prompt", "devices"].map((id) => ({ id, text: t(`sweep.axis.${id}`) })), axis, (id) => { axis = id; open(panel); }));
+    if (!panel.contains(box)) fill(panel, top, h("figure", { class: "chart" }, box, h("figcaption", {}, finding)), rows);
+    study(page, panel, "sweep", { form: page.state.form, axis }, draw);
+  };
+  return { id: "sweep", open };
+}
+
+/** @param {Page} page */
+export function leversTab(page) {
+  let goal = "tpot";
+  const goals = ["tpot", "ttft", "throughput", "cost", "memory"];
+  const open = (/** @type {HTMLElement} */ panel) => study(page, panel, "levers", { form: page.state.form, goal }, (result) => {
+    const cell = (/** @type {any} */ row, /** @type {string} */ key) => {
+      if (key === "title") return h("span", {}, row.title, h("small", { class: "block" }, row.price === "none" ? "" : row.price));
+      if (key === "bound") return bound(row.bound);
+      if (key === "apply") return h("button", { type: "button", class: "quiet", "aria-label": `${t("apply")}: ${row.title}`, onclick: () => { page.state.set(row.change, { push: true }); toast(t("applied", { what: row.title }), t("undo"), () => page.state.undo()); } }, t("apply"));
+      return h("span", { class: row.good[key] > 0 ? "better" : row.good[key] < 0 ? "worse" : "" }, row.gain[key]);
+    };
+    const flips = result.flips;
+    fill(panel,
+      h("div", { class: "panel-top" }, segmented(t("levers.goal"), goals.map((id) => ({ id, text: t(`goal.${id}`) })), goal, (id) => { goal = id; open(panel); }), h("p", { class: "hint" }, t("levers.hint"))),
+      table({ caption: t("tab.levers"), rows: result.rows, cell, columns: [{ key: "title", label: t("levers.change") }, ...goals.map((g) => ({ key: g, label: t(`goal.${g}`), num: true })), { key: "bound", label: t("levers.then") }, { key: "apply", label: "" }] }),
+      h("h3", {}, t("flips")), h("ul", { class: "flips" },
+        flips.groups.map((/** @type {any} */ f) => h("li", {}, ...rich("flips.group", { group: named("group", f.group), batch: h("span", { class: "num" }, f.batch) }))),
+        flips.kv_context ? h("li", {}, ...rich("flips.kv", { context: h("span", { class: "num" }, flips.kv_context) })) : null,
+        flips.speculation ? h("li", {}, ...rich("flips.speculation", { batch: h("span", { class: "num" }, flips.speculation) })) : null),
+      h("details", { class: "fold", ontoggle: (/** @type {any} */ e) => { if (e.target.open) layouts(e.target.querySelector(".layouts")); } }, h("summary", {}, t("layouts")), h("div", { class: "layouts" })));
+  });
+  const layouts = (/** @type {HTMLElement} */ place) => study(page, place, "layouts", { form: page.state.form, goal: goal === "tpot" || goal === "ttft" ? goal : "throughput" }, (result) => {
+    const names = ["tp", "pp", "ep", "dp", "batch"];
+    fill(place, h("p", { class: "hint" }, t("layouts.hint", result)), table({
+      caption: t("layouts"), rows: result.rows, columns: [...names.map((key) => ({ key, label: named("short", key), num: true })), ...["tpot", "ttft", "user", "total"].map((key) => ({ key, label: t(`figure.${key}`), num: true })), { key: "bound", label: t("op.bound") }, { key: "apply", label: "" }],
+      cell: (row, key) => (key === "bound" ? bound(row.bound) : key === "apply" ? h("button", { type: "button", class: "quiet", onclick: () => page.state.set({ devices: result.devices, ...Object.fromEntries(names.map((n) => [n, row[n]])) }, { push: true }) }, t("apply")) : row[key]),
+    }));
+  });
+  return { id: "levers", open };
+}
+
+/** @param {Page} page */
+export function compareTab(page) {
+  /** @type {Record<string, string> | null} */ let pinned = null;
+  let name = "";
+  const open = (/** @type {HTMLElement} */ panel) => {
+    const pin = () => { pinned = { ...page.state.form }; name = page.describe(); open(panel); };
+    if (!pinned) return fill(panel, h("p", {}, t("compare.empty")), h("button", { type: "button", class: "solid", onclick: pin }, t("compare.pin")));
+    const held = pinned;
+    study(page, panel, "compare", { a: held, b: page.state.form }, (result) => fill(panel,
+      h("div", { class: "panel-top" }, h("button", { type: "button", class: "quiet", onclick: pin }, t("compare.again")), h("button", { type: "button", class: "quiet", onclick: () => page.state.replace(held, { push: true }) }, t("compare.back")), h("button", { type: "button", class: "quiet", onclick: () => { pinned = null; open(panel); } }, t("compare.stop"))),
+      h("p", { class: "hint" }, t("compare.names", { a: name, b: page.describe() })),
+      table({ caption: t("tab.compare"), rows: result.rows, columns: [{ key: "key", label: "" }, { key: "a", label: t("compare.a"), num: true }, { key: "b", label: t("compare.b"), num: true }, { key: "ratio", label: t("compare.ratio"), num: true }], cell: (row, key) => (key === "key" ? t(`compare.${row.key}`) : row[key]) }),
+      result.phases.map((/** @type {any} */ p) => [h("h3", {}, t(`phase.${p.phase}`)), table({ caption: t(`phase.${p.phase}`), rows: [{ group: "", total: true, a: p.a, b: p.b }, ...p.groups], columns: [{ key: "group", label: t("op.group") }, { key: "a", label: t("compare.a"), num: true }, { key: "b", label: t("compare.b"), num: true }], cell: (row, key) => (key === "group" ? (row.total ? t("compare.whole") : named("group", row.group)) : row[key]) })])));
+    return panel;
+  };
+  return { id: "compare", open };
+}
+void $;
