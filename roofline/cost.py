@@ -38,6 +38,60 @@ def break_even_tokens_per_s(usd_per_hour, api_usd_per_million):
     return usd_per_hour / 3600.0 / api_usd_per_million * 1e6
 
 
+def cluster_usd(nodes, chips, usd_per_hour, hours):
+    """What nodes of `chips` chips cost for some hours: nodes x chips x price x hours [USD].
+
+    >>> cluster_usd(226.75, 8, 2.0, 24)
+    87072.0
+    """
+    return nodes * chips * usd_per_hour * hours
+
+
+def revenue_usd(tokens, prices):
+    """What tokens of several kinds bring at prices per million: sum of tokens x price / 1e6 [USD].
+
+    >>> revenue_usd((342e9, 266e9, 168e9), (0.14, 0.55, 2.19))
+    562100.0
+    """
+    return sum(n * price for n, price in zip(tokens, prices, strict=True)) / 1e6
+
+
+def margin(revenue, cost):
+    """Profit over cost: revenue / cost - 1.
+
+    >>> round(margin(562100, 87072), 2)
+    5.46
+    """
+    return revenue / cost - 1.0
+
+
+def computing_usd_per_million(parameters, peak, usd_per_hour, utilisation=1.0):
+    """USD to push a million tokens through `parameters` active parameters at a share of the peak: 2 P x 1e6 / (peak x share) x price / 3600.
+
+    >>> round(computing_usd_per_million(1e12, 5e15, 3.2, 0.6), 3)
+    0.593
+    """
+    return usd_per_million(usd_per_hour, peak * utilisation / (2.0 * parameters))
+
+
+def flops_per_usd(peak, usd_per_hour):
+    """FLOPs that a dollar buys: peak x 3600 / price [FLOP/USD], not peak / price.
+
+    >>> flops_per_usd(197e12, 1.2)
+    5.91e+17
+    """
+    return peak * 3600.0 / usd_per_hour
+
+
+def capped_watts(watts, cap):
+    """Power of a chip held to a share of its limit [W]. Energy per token falls alike as long as the time does not grow.
+
+    >>> capped_watts(700.0, 0.5)
+    350.0
+    """
+    return watts * cap
+
+
 def token_prices(usd_per_hour, batch, prompt, output, prefill_s, tpot_s, prefill_usd_per_hour=0.0, prefill_tokens_per_s=None) -> tuple:
     """(input, output, output with its share of the input) in USD per million tokens; everything broadcasts.
 

@@ -51,6 +51,42 @@ def kv_bytes(arch: Architecture, kv, tokens, tp: int = 1):
     return total
 
 
+def kv_per_token(layers, kv_heads, head_dim, element_bytes=2.0, tensors=2):
+    """Cache of one token on paper: tensors x layers x kv_heads x head_dim x bytes [bytes]. tensors: 2 for K and V, 1 for a latent.
+
+    >>> kv_per_token(80, 8, 128), kv_per_token(61, 1, 576, tensors=1)
+    (327680.0, 70272.0)
+    """
+    return tensors * layers * kv_heads * head_dim * element_bytes
+
+
+def chips_for(size, each):
+    """Chips whose memory holds `size` bytes, as a fraction: size / each. Round up for whole chips.
+
+    >>> round(chips_for(112.95e9, 16e9), 2)
+    7.06
+    """
+    return size / each
+
+
+def sequences_that_fit(memory_bytes, weights_bytes, cache_bytes):
+    """Sequences (or tokens, if cache_bytes is of one) whose cache fits beside the weights: (memory - weights) / cache; not rounded.
+
+    >>> round(sequences_that_fit(128e9, 70e9, 163840 * 8192), 1)
+    43.2
+    """
+    return (memory_bytes - weights_bytes) / cache_bytes
+
+
+def context_that_fits(memory_bytes, batch, bytes_per_token, share=1.0):
+    """The context at which `batch` sequences fill a share of a memory: share x memory / (batch x bytes a token) [tokens].
+
+    >>> round(context_that_fits(64 * 32 * 2 ** 30, 128, kv_per_token(118, 64, 128), 0.3))
+    1333
+    """
+    return share * memory_bytes / (batch * bytes_per_token)
+
+
 @lru_cache(maxsize=256)
 def _widest(arch: Architecture) -> int:
     """Elements that one token has live at once in the widest block: its input, its output and the block's inner width."""

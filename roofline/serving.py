@@ -161,3 +161,100 @@ def mixed_step(prefill_parts, decode_parts, shared_weights_s):
     """
     sums = [a + b for a, b in zip(prefill_parts, decode_parts, strict=True)]
     return maximum(maximum(sums[0], sums[1] - shared_weights_s), sums[2])
+
+
+# ---- published services, taken apart ----------------------------------------------------------------------------------
+
+
+def step_overhead(tokens_per_step, speedup):
+    """How much longer a speculative step takes than a plain one: tokens per step / speed-up. At least 1: drafting is never free.
+
+    >>> round(step_overhead(4.36, 2.25), 2)
+    1.94
+    """
+    return tokens_per_step / speedup
+
+
+def tpot_of(batch, tokens_per_s):
+    """Time between two tokens of one user when `batch` users share a rate: batch / rate, never 1 / rate [s].
+
+    >>> round(tpot_of(256, 22282 / 8) * 1e3, 1)
+    91.9
+    """
+    return batch / tokens_per_s
+
+
+def concurrency(tokens_per_s, tokens_per_s_per_user):
+    """Users in flight that two published speeds imply (Little's law): rate / rate of one user.
+
+    >>> round(concurrency(14800 / 8, 21), 1)
+    88.1
+    """
+    return tokens_per_s / tokens_per_s_per_user
+
+
+def queries_per_s(batch, step_s, output, chips=1):
+    """Requests finished each second by each chip while decoding: batch / (step x output x chips) [requests/s].
+
+    >>> round(queries_per_s(43, 0.019, 512, 8), 2)
+    0.55
+    """
+    return batch / (step_s * output * chips)
+
+
+def evicted_tokens(batch, prompt, output):
+    """Cached tokens that finished requests give back each step: batch x (prompt + output) / output [tokens].
+
+    >>> evicted_tokens(32, 8192, 4096)
+    96.0
+    """
+    return batch * (prompt + output) / output
+
+
+def instances_for(tokens, seconds, tokens_per_s):
+    """Instances that a stream of tokens keeps busy: tokens / seconds / rate of one instance.
+
+    >>> round(instances_for(168e9, 86400, 14800), 1)
+    131.4
+    """
+    return tokens / seconds / tokens_per_s
+
+
+def kv_transfer(size, bandwidth, layers=1) -> tuple:
+    """(time if sent after the prompt, time if each layer leaves while the next is computed) of a KV cache [s].
+
+    size / bandwidth, and one layer of it: what cannot hide behind the last layer. Source: Splitwise (arXiv:2311.18677), section 4.
+
+    >>> [round(t * 1e3, 3) for t in kv_transfer(327680 * 1500, 50e9, 80)]
+    [9.83, 0.123]
+    """
+    return size / bandwidth, size / layers / bandwidth
+
+
+def chunk_ratio(chunk, batch):
+    """Prompt tokens a decoded token for which every chunk is full of decodes to carry: chunk / (batch - 1).
+
+    Of a batch of B slots one prefills and B - 1 decode. Source: SARATHI (arXiv:2308.16369), section 4.3.
+
+    >>> round(chunk_ratio(256, 18), 1)
+    15.1
+    """
+    return chunk / (batch - 1.0)
+
+
+def hit_rate(cached, total):
+    """Share of the prompt tokens that were in a cache: cached / total.
+
+    >>> hit_rate(342e9, 608e9)
+    0.5625
+    """
+    return cached / total
+
+
+def computed_tokens(tokens, hit):
+    """Prompt tokens that are really computed at a cache hit rate: tokens x (1 - hit).
+
+    >>> round(computed_tokens(73700, 0.5625))
+    32244
+    """
+    return tokens * (1.0 - hit)
