@@ -24,7 +24,9 @@ class Tensor:
     layers: the indices of the decoder layers that hold it; () for a tensor held once by the model.
     copies: how many of it one layer holds (experts); active: how many of those a token uses.
     kind: "linear" is multiplied with every token; "vector" is added or scaled with;
-    "table" is a gather (input embedding): memory, never traffic.
+    "table" is a gather (input embedding): memory, never traffic; "idle" is held in memory and not used for text
+    (vision towers, cross-attention to an image).
+    uses: how many times one pass multiplies with it, in each of its layers (Zamba runs one stored block in several places).
     own_dtype: a type the checkpoint keeps whatever the rest is quantised to ("fp32"), else "".
     """
 
@@ -37,6 +39,7 @@ class Tensor:
     active: int = 1
     kind: str = "linear"
     own_dtype: str = ""
+    uses: int = 1
 
     @property
     def count(self) -> int:

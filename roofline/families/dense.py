@@ -247,3 +247,90 @@ def latent(m: Build):
     m.mla(bias=m.c.flag("attention_bias"), v=m.c.opt("v_head_dim") or m.split(m.hidden, m.heads))
     m.gated_mlp()
     m.norm(*TWO_NORMS)
+
+
+@family("ernie4_5")
+def ernie(m: Build):
+    bias = m.c.flag("use_bias")
+    m.embed()
+    m.gqa(bias=bias)
+    m.gated_mlp(bias=bias)
+    m.norm(*TWO_NORMS)
+
+
+@family("exaone4")
+def exaone4(m: Build):
+    c = m.c
+    m.embed()
+    window = c.opt("sliding_window")
+    pattern = c.get("sliding_window_pattern")
+    if isinstance(pattern, str):  # "LLLG": local, local, local, global
+        rule = lambda i: "full_attention" if pattern[i % len(pattern)] == "G" else "sliding_attention"
+    else:
+        rule = every(c.int("sliding_window_pattern")) if window and pattern else lambda i: "full_attention"
+    for layers, w in m.sliding(c.kinds("layer_types", m.n, rule, SLIDING), window):
+        m.core(layers=layers, window=w)
+    m.gqa(qk_norm="head", core=False)
+    m.gated_mlp()
+    m.norm("post_attention_layernorm", "post_feedforward_layernorm")
+
+
+@family("granite_swa")
+def granite_swa(m: Build):
+    c = m.c
+    m.embed()
+    swa_attention(m)
+    m.gated_mlp(bias=c.flag("mlp_bias"))
+    m.norm(*TWO_NORMS)
+
+
+def swa_attention(m: Build):
+    """Granite's windowed attention with sinks: full attention in every fourth layer from the first."""
+    c = m.c
+    kinds = c.kinds("layer_types", m.n, lambda i: "full_attention" if i % 4 == 0 else "sliding_attention", SLIDING)
+    for layers, w in m.sliding(kinds, c.opt("sliding_window")):
+        m.core(layers=layers, window=w)
+    m.gqa(bias=c.flag("attention_bias"), core=False)
+    m.vector("self_attn.sinks", "attention_projection", m.heads)
+
+
+@family("bitnet")
+def bitnet(m: Build):
+    m.embed()
+    m.gqa(bias=m.c.flag("attention_bias"))
+    m.gated_mlp()
+    m.norm(*TWO_NORMS, "self_attn.attn_sub_norm")
+    m.norm("mlp.ffn_sub_norm", size=m.ff)
+
+
+@family("diffllama")
+def diffllama(m: Build):
+    m.embed()
+    m.gqa(bias=m.c.flag("attention_bias"))
+    for name in ("lambda_q1", "lambda_k1", "lambda_q2", "lambda_k2"):
+        m.vector("self_attn." + name, "attention_projection", m.head_dim)
+    m.gated_mlp()
+    m.norm(*TWO_NORMS)
+
+
+@family("nanochat")
+def nanochat(m: Build):
+    m.embed(norm=None)  # its norms have no weights
+    m.gqa(bias=m.c.flag("attention_bias"))
+    m.plain_mlp(bias=False)
+
+
+@family("hyperclovax")
+def hyperclovax(m: Build):
+    m.embed()
+    m.gqa(bias=m.c.flag("attention_bias"))
+    m.gated_mlp(bias=m.c.flag("mlp_bias"))
+    m.norm(*TWO_NORMS, *(("post_norm1", "post_norm2") if m.c.flag("use_post_norm") else ()))
+
+
+@family("jais2")
+def jais2(m: Build):
+    m.embed(norm_bias=True)
+    m.gqa(bias=m.c.flag("attention_bias"))
+    m.plain_mlp(bias=m.c.flag("mlp_bias"), names=("up_proj", "down_proj"))
+    m.norm(*TWO_NORMS, bias=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..errors import InputError
 from .dense import TWO_NORMS
-from .moe import others
+from .moe import granite_ffn, others
 from .parts import BF16, RECURRENT, Build
 from .registry import family
 
@@ -166,17 +166,6 @@ def granite_hybrid(m: Build):
         mamba_of(m, linear)
     granite_ffn(m)
     m.norm(*TWO_NORMS)
-
-
-def granite_ffn(m: Build, shared: bool = True):
-    """Granite's routed experts (none when it has 0) and the expert every token uses, gate and up in one matrix."""
-    c = m.c
-    experts = c.opt("num_local_experts", 0) or 0
-    if experts:
-        m.moe(experts, c.int("num_experts_per_tok"), m.ff, router="block_sparse_moe.router.layer", prefix="block_sparse_moe.",
-              names=("", "", "output_linear"), fused="input_linear")
-    if shared and c.int("shared_intermediate_size", 0):
-        m.gated_mlp(c.int("shared_intermediate_size"), prefix="shared_mlp.", fused="input_linear", names=("", "", "output_linear"), group="shared_experts")
 
 
 @family("falcon_h1")

@@ -6,6 +6,7 @@ from ..errors import InputError
 from .dense import SLIDING, TWO_NORMS
 from .moe import mlp_by_kind, others
 from .parts import ATTN, Build
+from .reader import Reader
 from .registry import family
 
 FOUR_NORMS = (*TWO_NORMS, "pre_feedforward_layernorm", "post_feedforward_layernorm")
@@ -117,7 +118,13 @@ def gemma4(m: Build):
     kinds = c.kinds("layer_types", m.n, lambda i: "sliding_attention" if (i + 1) % 6 else "full_attention", SLIDING)
     kinds[-1] = "full_attention"  # the reference insists on it
     same, first = c.flag("attention_k_eq_v"), m.n - c.int("num_kv_shared_layers", 0, m.n)
-    wide, few = c.int("global_head_dim", fallback=512), c.opt("num_global_key_value_heads", fallback=None) if same else None
+    each = c.get("per_layer_config", None)  # how newer files say it: {layer: {"head_dim", "num_key_value_heads"}}
+    own = next(iter(each.values()), None) if isinstance(each, dict) else None
+    if isinstance(own, dict) and not c.has("global_head_dim"):
+        own = Reader(own, "", path=c.field("per_layer_config"), assumed=c.assumed)
+        wide, few = own.int("head_dim", fallback=512), own.opt("num_key_value_heads")
+    else:
+        wide, few = c.int("global_head_dim", fallback=512), c.opt("num_global_key_value_heads", fallback=None) if same else None
 
     def size(kind: str) -> tuple:
         if kind == "full_attention":

@@ -101,7 +101,7 @@ def pixtral(m: Build, v: Reader, prefix: str = "vision_tower") -> int:
     return h
 
 
-def qwen(m: Build, v: Reader, out: int, prefix: str = "visual"):
+def qwen(m: Build, v: Reader, prefix: str = "visual"):
     """Qwen2-VL, Qwen2.5-VL, Qwen3-VL and Qwen3.5 encoders with their mergers."""
     family = m.wrapper
     old, gated = family == "qwen2_vl", family.startswith("qwen2_5")
@@ -111,8 +111,7 @@ def qwen(m: Build, v: Reader, out: int, prefix: str = "visual"):
     t.matrix("patch_embed.proj", h, v.int("in_channels", fallback=3) * side(v, "temporal_patch_size") * side(v, "patch_size") ** 2, bias=not old and not gated)
     ff = int(v.num("mlp_ratio", 0.1, 100) * h) if old else v.int("intermediate_size")
     t.blocks(depth, h, ff, gated=gated, norms=2 if gated else 4)
-    if not old:
-        out = v.int("out_hidden_size")
+    out = v.int("hidden_size") if old else v.int("out_hidden_size")
     mergers = [h]
     if not old and not gated:
         t.vectors(v.int("num_position_embeddings") * h)

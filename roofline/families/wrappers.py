@@ -61,6 +61,8 @@ def projected(m: Build, top: Reader, v: Reader | None, kind: str = "mlp"):
 def llava(m: Build):
     top = language(m, "llama", forward=True)
     projected(m, top, tower(top, "clip_vision_model"))
+    if m.wrapper.startswith("llava_next"):
+        m.once("model.image_newline", "other", m.hidden)
 
 
 @family("vipllava")
@@ -78,7 +80,7 @@ def vipllava(m: Build):
 def llava_onevision(m: Build):
     top = language(m, "qwen2", forward=True)
     projected(m, top, tower(top, "siglip_vision_model"))
-    m.once("image_newline", "vision", m.hidden, kind="idle")
+    m.once("model.image_newline", "other", m.hidden)
 
 
 @family("mistral3", "lighton_ocr")
@@ -120,7 +122,7 @@ def qwen_vl(m: Build):
     v = tower(top, m.wrapper + "_vision", fixed=True)
     if v is None:
         return absent(m)
-    vision.qwen(m, v, m.hidden)
+    vision.qwen(m, v)
 
 
 @family("mllama")
