@@ -5,7 +5,7 @@ Every formula takes plain numbers or arrays. `size` is bytes, `n` chips, bandwid
 
 from __future__ import annotations
 
-from .numeric import maximum, minimum
+from .numeric import maximum, minimum, where
 
 # ---- bytes that one chip sends ----------------------------------------------------------------------------------------
 
@@ -31,7 +31,7 @@ def all_reduce_bytes(size, n, in_network: bool = False):
     (1750000000.0, 1000000000.0)
     """
     ring = 2.0 * all_gather_bytes(size, n)
-    return minimum(ring, size) if in_network else ring
+    return where(in_network, minimum(ring, size), ring)
 
 
 def all_to_all_bytes(size, n):

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from . import calibration, memory, roof
-from .fabric import fabric_of
-from .fabric import fabric_of
 from .hardware import COMPUTE_BITS
 from .numeric import any_true, maximum, minimum
 from .operators import Pass, forward
@@ -76,7 +74,7 @@ def operators_of(r: Resolved, p, arch=None, weights=None) -> tuple:
                   attention_compute=attention_format(r), skew=s.routing, fused=s.fused, imbalance=s.imbalance, offload=s.offload, offload_kv=s.offload_kv,
                   sequence_parallel=s.sequence_parallel)
     if any_true(r.layout.devices > 1):
-        ops += collectives(arch, p, r.layout, in_bytes, fabric_of(r.chip, s.network), s.imbalance)
+        ops += collectives(arch, p, r.layout, in_bytes, r.fabric, s.imbalance)
     return ops
 
 

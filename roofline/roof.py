@@ -83,13 +83,22 @@ def link_of(chip: Accelerator, layout: Layout, network_bytes_per_s: float | None
     The chip's links times the part of them that the layout's largest group reaches (`Fabric.reference`); everything broadcasts.
     Raises InputError where chips must talk and neither the chip nor the user says how fast.
     """
-    together = layout.tp * layout.pp * where(layout.ep > 1, layout.pool, 1) > 1
-    if not any_true(together):
+    if not any_true(talks(layout)):
         return float("inf")
     fabric = fabric_of(chip, network_bytes_per_s)
     if fabric.chip_bytes_per_s is None:
         raise InputError("link", "unknown", f"{chip.name} publishes no chip-to-chip bandwidth; give one with --link, or use one chip")
-    return where(together, fabric.chip_bytes_per_s * fabric.reference(layout), float("inf"))
+    return link_roof(fabric, layout)
+
+
+def talks(layout: Layout):
+    """Whether chips of a layout must talk to make a token."""
+    return layout.tp * layout.pp * where(layout.ep > 1, layout.pool, 1) > 1
+
+
+def link_roof(fabric, layout: Layout):
+    """The link roof of a layout on a fabric [bytes/s], see `link_of`."""
+    return where(talks(layout), fabric.chip_bytes_per_s * fabric.reference(layout), float("inf"))
 
 
 def link_seconds(op, roofs: Roofs):

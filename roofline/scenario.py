@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from . import catalogue, formats, hardware, parallel
 from .errors import InputError, nearest
+from .fabric import Fabric, fabric_of
 from .families import from_hf_config
 from .hardware import COMPUTE_BITS, Accelerator
 from .model import Architecture
@@ -259,6 +260,11 @@ class Resolved:
     kv: formats.Format
     compute: str
     lacks: str = ""
+
+    @property
+    def fabric(self) -> Fabric:
+        """The network between the chips, with what the scenario says of it."""
+        return fabric_of(self.chip, self.scenario.network)
 
 
 @lru_cache(maxsize=64)
