@@ -12,12 +12,10 @@ import re
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from .blocks import Format, catalogue
 from .errors import InputError, nearest
 from .families import from_hf_config
-from .formats import parse
 from .gguf import Header, Length, read_header
-from .model import Architecture, Tensor
+from .model import Architecture
 from .presets import table
 
 # llama.cpp's architecture -> model_type of a config.json.
@@ -83,7 +81,8 @@ def architecture_name(header: Header) -> str:
 def to_config(header: Header) -> dict:
     """The fields of a config.json that a GGUF header stands for.
 
-    Returns a dict that `families.from_hf_config` reads. Raises InputError for an architecture that is not known and for a
+    Returns a dict that `families.from_hf_config` reads, with the file's exact bytes as its quantization_config (so the text of it,
+    pasted or in a link, is the same model). Raises InputError for an architecture that is not known and for a
     size that is missing.
     """
     arch = architecture_name(header)
@@ -113,6 +112,10 @@ def to_config(header: Header) -> dict:
                    "moe_intermediate_size": ff, "n_shared_experts": k.whole("expert_shared_count", 0), "first_k_dense_replace": k.whole("leading_dense_block_count", 0),
                    "shared_expert_intermediate_size": k.whole("expert_shared_feed_forward_length", 0), "decoder_sparse_step": 1, "mlp_only_layers": []}
     _SPECIAL.get(arch, lambda config, k: None)(config, k)
+    if _whole_file(header):
+        config["quantization_config"] = _bytes(header, config["num_hidden_layers"])
+    elif _preset(header):
+        config["quantization_config"] = {"quant_method": "gguf", "preset": _preset(header)}
     return {key: value for key, value in config.items() if value is not None}
 
 
@@ -216,63 +219,14 @@ def _layer(name: str) -> int:
     return int(match[1]) if match else -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class StoredFile:
-    """The weights of one GGUF file, for `formats.weight_bytes`: the exact bytes of each group of tensors.
-
-    name: its preset, as general.file_type says; groups: bytes by parameter group; kinds: the block type most of each
-    group is in; activations, compute: llama.cpp widens its weights, so 16-bit.
-    """
-
-    name: str
-    groups: dict
-    kinds: dict
-    activations: str = "bf16"
-    compute: str = "bf16"
-    method: str = "gguf"
-    kv: None = None
-    notes: tuple = ()
-
-    @property
-    def fmt(self) -> Format:
-        """The block type most bytes are in."""
-        return catalogue().get(max(self.groups, key=self.groups.get) and self.kinds[max(self.groups, key=self.groups.get)], catalogue()["ggml-f16"])
-
-    @property
-    def gguf_experts(self) -> str:
-        """The experts' block type."""
-        return self.kinds.get("experts", "")
-
-    def formats(self, t: Tensor) -> Counter:
-        """The Format of a tensor's group, for all its layers."""
-        return Counter({catalogue().get(self.kinds.get(t.group, ""), None): t.count})
-
-    def weight_bytes(self, arch: Architecture) -> tuple:
-        """Bytes of each entry of arch.tensors: its group's bytes in the file, shared by elements; their sum is the file's [bytes]."""
-        members = {}
-        for i, t in enumerate(arch.tensors):
-            members.setdefault(t.group, []).append(i)
-        sizes = [0] * len(arch.tensors)
-        loose = sum(size for group, size in self.groups.items() if group not in members)
-        for group, indices in members.items():
-            _share(sizes, indices, [arch.tensors[i].parameters for i in indices], self.groups.get(group, 0))
-        everything = [i for i, t in enumerate(arch.tensors) if t.group != "vision"]
-        _share(sizes, everything, [arch.tensors[i].parameters for i in everything], loose)
-        return tuple(sizes)
+def _preset(header: Header) -> str:
+    """The preset that general.file_type names, or ""."""
+    ftype = header.metadata.get("general.file_type")
+    return next((name for name, row in table().items() if "ftype" in row and row["ftype"] == ftype), "")
 
 
-def _share(sizes: list, indices: list, weights: list, amount: int):
-    """Add `amount` to sizes[indices] in proportion to weights, in whole bytes that add up."""
-    total, done, seen = sum(weights) or 1, 0, 0
-    for i, weight in zip(indices, weights):
-        seen += weight
-        part = amount * seen // total - done
-        sizes[i] += part
-        done += part
-
-
-def stored(header: Header, layers: int) -> StoredFile:
-    """The file's bytes by group of tensors, for the first `layers` layers (layers beyond are multi-token prediction)."""
+def _bytes(header: Header, layers: int) -> dict:
+    """The quantization_config that stands for the file: bytes and block type by group, for the first `layers` layers."""
     recurrent = {_layer(t.name) for t in header.tensors if ".ssm_" in t.name} - {_layer(t.name) for t in header.tensors if re.search(r"\.attn_(q|k)\.", t.name)}
     sizes, kinds = Counter(), {}
     for t in header.tensors:
@@ -282,9 +236,8 @@ def stored(header: Header, layers: int) -> StoredFile:
                 group = "recurrent"
             sizes[group] += t.bytes
             kinds.setdefault(group, Counter())[t.kind] += t.elements
-    ftype = header.metadata.get("general.file_type")
-    label = next((name for name, row in table().items() if row.get("ftype") == ftype), "") or "GGUF " + " + ".join(k for k, _ in header.types.most_common(2))
-    return StoredFile(name=label, groups=dict(sizes), kinds={g: c.most_common(1)[0][0] for g, c in kinds.items()})
+    label = _preset(header) or "GGUF " + " + ".join(k for k, _ in header.types.most_common(2))
+    return {"quant_method": "gguf", "preset": label, "bytes": dict(sizes), "types": {g: c.most_common(1)[0][0] for g, c in kinds.items()}}
 
 
 def architecture(data: bytes, id: str = "custom") -> Architecture:
@@ -296,18 +249,25 @@ def architecture(data: bytes, id: str = "custom") -> Architecture:
     header = read_header(data)
     config = to_config(header)
     arch = from_hf_config(config, id=id, name=str(header.metadata.get("general.name") or "")[:120], source="GGUF header")
-    notes = list(arch.notes)
-    parts = header.metadata.get("split.count", 1)
+    return replace(arch, notes=(*arch.notes, *_notes(header, arch, config)))
+
+
+def _notes(header: Header, arch: Architecture, config: dict) -> list:
+    notes = []
+    if not _whole_file(header):
+        preset = _preset(header)
+        return ["The bytes given do not list every tensor of the model, so its size is that of " + (f"the preset {preset}." if preset else "BF16 weights.")]
     language = sum(t.parameters for t in arch.tensors if t.group != "vision")
     in_file = sum(t.elements for t in header.tensors if _layer(t.name) < arch.layer_count and not t.name.startswith("rope_") and "exp_probs_b" not in t.name)
-    whole = header.complete and header.tensors and not (isinstance(parts, int) and parts > 1)
-    if whole and abs(in_file - language) > 0.001 * language:
+    if abs(in_file - language) > 0.001 * language:
         notes.append(f"The file's tensors hold {in_file:,} parameters; read as {config['model_type']} they come to {language:,}.")
     extra = sum(t.bytes for t in header.tensors if _layer(t.name) >= arch.layer_count)
     if extra:
         notes.append(f"{extra:,} bytes of multi-token-prediction layers in the file are not counted.")
-    if not whole:
-        preset = next((name for name, row in table().items() if row.get("ftype") == header.metadata.get("general.file_type")), "")
-        notes.append("The bytes given do not list every tensor of the model, so its size is that of " + (f"the preset {preset}." if preset else "BF16 weights."))
-        return replace(arch, quantization=parse("gguf-" + preset) if preset else None, notes=tuple(notes))
-    return replace(arch, quantization=stored(header, arch.layer_count), notes=tuple(notes))
+    return notes
+
+
+def _whole_file(header: Header) -> bool:
+    """True if every tensor of the model is listed: the header is complete and the file is not one of several."""
+    parts = header.metadata.get("split.count", 1)
+    return bool(header.complete and header.tensors and not (isinstance(parts, int) and parts > 1))

@@ -10,10 +10,12 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from .blocks import BF16_BYTES, DTYPE_BYTES, Format, catalogue, matrix_bytes
+from . import presets
+from .blocks import BF16_BYTES, DTYPE_BYTES, Format, catalogue, matrix_bytes, name_key
 from .errors import InputError, nearest
 from .model import Architecture, Tensor
 from .modules import Patterns, read_patterns
+from .stored import read_stored
 
 _LAYER_GROUPS = ("attention_projection", "mlp", "experts", "shared_experts", "recurrent", "other")
 _FIELD = "quantization_config"
@@ -462,6 +464,13 @@ def _plain(name: str, activations: str = "bf16"):
     return lambda config, model: _publish(name, catalogue()[name] if name in catalogue() else _int(8, 0), config, activations=activations)
 
 
+def _gguf(config: dict, model: dict):
+    """What `gguf_config.to_config` writes: a whole file's bytes by group, or only the preset it names."""
+    if "bytes" in config:
+        return read_stored(config)
+    return presets.parse(name_key(str(config.get("preset"))[:60]), f"{_FIELD}.preset", str(config.get("preset"))[:60])
+
+
 def _bitnet(config: dict, model: dict) -> Published:
     fmt = replace(catalogue()["int8"], name="ternary", bits=2, scale=(0, 0), scale_bits=16)
     return _publish("bitnet", fmt, config, activations="int8")
@@ -472,5 +481,5 @@ _READERS = {
     "auto-round": _auto_round, "intel/auto-round": _auto_round, "bitsandbytes": _bitsandbytes, "bnb": _bitsandbytes, "mxfp4": _mxfp4, "modelopt": _modelopt,
     "modelopt-fp4": _modelopt, "nvfp4": lambda c, m: _modelopt({"quant_algo": "NVFP4", **c}, m), "compressed-tensors": _compressed, "compressed": _compressed, "sparseml": _compressed,
     "torchao": _torchao, "quanto": _quanto, "hqq": _hqq, "exl2": _exl, "exl3": _exl, "mlx": _mlx, "quark": _quark, "eetq": _plain("int8"),
-    "bitnet": _bitnet, "experts-int8": lambda c, m: _publish("experts_int8", catalogue()["int8"], c, activations="bf16", groups=(Group(catalogue()["int8"], experts_only=True),)),
+    "bitnet": _bitnet, "gguf": _gguf, "experts-int8": lambda c, m: _publish("experts_int8", catalogue()["int8"], c, activations="bf16", groups=(Group(catalogue()["int8"], experts_only=True),)),
 }

@@ -3,6 +3,7 @@
 The writer below is the reverse of the published layout (checked once against gguf-py 0.19, which reads what it writes).
 """
 
+import json
 import random
 import struct
 
@@ -11,6 +12,7 @@ from hypothesis import given, settings, strategies as st
 
 from roofline import catalogue, formats
 from roofline.errors import InputError
+from roofline.families import from_hf_config
 from roofline.gguf import Length, read_header
 from roofline.gguf_config import architecture, to_config
 
@@ -165,6 +167,23 @@ def test_a_latent_attention_file():
     assert sum(t.parameters for t in arch.tensors) == sum(t.parameters for t in reference.tensors) == 671_026_404_352
     assert arch.attentions[0].kv_elements == 576 and not [n for n in arch.notes if "parameters" in n]
     assert sum(formats.weight_bytes(arch, arch.quantization)) == read_header(data).tensor_bytes
+
+
+def test_the_config_of_a_file_is_the_model_with_its_bytes():
+    """What a page keeps (text) stands for the same model as the file."""
+    config = json.loads(json.dumps(to_config(read_header(header(*LLAMA)))))
+    arch = from_hf_config(config)
+    assert sum(formats.weight_bytes(arch, arch.quantization)) == read_header(header(*LLAMA)).tensor_bytes
+    assert config["quantization_config"]["preset"] == "Q4_0"
+
+
+@pytest.mark.parametrize("change", [{"bytes": None}, {"bytes": {}}, {"bytes": {"x": 3}}, {"bytes": {"mlp": -1}}, {"bytes": {"mlp": 2**70}}, {"bytes": {"mlp": 0}}, {"bytes": {"mlp": True}},
+                                    {"types": 3}, {"types": {"mlp": 3}}, {"bytes": "x"}])
+def test_hostile_file_descriptions_are_refused(change):
+    config = to_config(read_header(header(*LLAMA)))
+    config["quantization_config"] = {**config["quantization_config"], **change}
+    with pytest.raises(InputError):
+        from_hf_config(config)
 
 
 def test_a_first_slice_of_a_file_is_enough_for_the_model_and_says_what_is_missing():
