@@ -60,7 +60,7 @@ def scenario_of(args) -> Scenario:
         parts = args.efficiency.split(",")
         values["efficiency_compute"], values["efficiency_bandwidth"] = parts[0], parts[-1]
     if args.model is not None:
-        if catalogue.is_path(args.model):
+        if catalogue.is_path(args.model) and not args.model.endswith(".gguf"):
             values["config"] = read_text(args.model, catalogue.MAX_CONFIG)
             values["model"] = Path(args.model).stem[:120]
         else:
@@ -98,7 +98,7 @@ def _model(args):
         for e in entries:
             print(f"{e.id:34} {e.hub}")
         return None
-    if catalogue.is_path(args.model):
+    if catalogue.is_path(args.model) and not args.model.endswith(".gguf"):
         from .families import from_hf_config
         arch = from_hf_config(catalogue.read_config_text(read_text(args.model, catalogue.MAX_CONFIG)), id=Path(args.model).stem[:120], read_as=args.read_as)
     else:

@@ -18,7 +18,8 @@ LARGEST_TOTAL = 1e15  # parameters
 
 def published(config: dict, m: Build):
     """The checkpoint's own quantisation, or None."""
-    given = config.get("quantization_config")
+    # MLX writes "quantization", early compressed-tensors "compression_config".
+    given = next((config[k] for k in ("quantization_config", "compression_config", "quantization") if config.get(k) is not None), None)
     if given is None and isinstance(config.get("text_config"), dict):
         given = config["text_config"].get("quantization_config")  # some wrappers keep it with the language model
     if given is None:
