@@ -15,7 +15,8 @@ from functools import lru_cache
 from importlib import resources
 
 from .errors import InputError, nearest
-from .numeric import exp, maximum, minimum
+from .numeric import exp, maximum, minimum, where
+from .roof import link_seconds
 
 # name: (kind, centre, {level: how far that level may move it [standard deviations of a log or logit]}, meaning)
 PARAMETERS = {
@@ -28,10 +29,14 @@ PARAMETERS = {
     "launch_s": ("positive", 3e-6, {"all": 1.0, "engine": 0.7, "family": 0.5}, "seconds each kernel costs besides"),
     "step_s": ("positive", 300e-6, {"all": 1.0, "engine": 1.0}, "seconds each pass costs besides"),
     "sequence_s": ("positive", 5e-6, {"all": 1.0, "engine": 1.0}, "seconds each sequence of a pass costs besides"),
-    "message_s": ("positive", 10e-6, {"all": 1.0, "wire": 0.7, "engine": 0.5}, "seconds each collective costs besides"),
+    "request_s": ("positive", 300e-6, {"all": 1.0, "engine": 1.0}, "seconds each prompt that enters costs besides"),
+    "message_s": ("positive", 4e-6, {"all": 1.0, "wire": 0.7, "engine": 0.7}, "seconds each collective costs besides the fabric's own latency"),
     "hop_s": ("positive", 50e-6, {"all": 1.0, "engine": 0.5}, "seconds each pipeline hop costs besides"),
     "dequant": ("positive", 4.0, {"all": 1.0, "packing": 0.7, "engine": 0.7}, "vector operations to unpack one quantised weight"),
-    "mac": ("positive", 1.0, {"all": 1.0, "engine": 0.7}, "vector operations of one multiply-add in small-batch kernels, over 1"),
+    "spill": ("positive", 1.0, {"all": 1.0, "engine": 1.0}, "bytes moved to unpack one quantised weight before a large product"),
+    "mac": ("positive", 1.0, {"all": 1.0, "engine": 0.7, "family": 0.7, "packing": 0.5}, "vector operations of one multiply-add in small-batch kernels"),
+    "scan": ("positive", 0.3, {"all": 1.0, "engine": 1.0, "family": 0.5}, "vector operations of one FLOP of attention with few queries"),
+    "skew": ("fraction", 0.2, {"all": 0.7, "engine": 0.4}, "how far experts are picked alike: 0 uniform, 1 all tokens the same"),
     "pad": ("positive", 8.0, {"all": 1.0, "engine": 0.7, "family": 0.5}, "rows of a matrix tile that a product leaves unused"),
     "tail": ("positive", 30.0, {"all": 1.0, "family": 0.5}, "tiles of 128 x 128 that the last wave of a product leaves idle"),
     "first_s": ("positive", 20e-3, {"all": 1.0, "engine": 1.0}, "seconds before a served request reaches the model"),
@@ -39,6 +44,9 @@ PARAMETERS = {
 }
 LEVELS = ("all", "engine", "family", "generation", "roof", "wire", "packing")
 NORM = 3.0
+SMALL = 8.0  # rows up to which engines use vector kernels (matrix-vector products) instead of matrix units
+# Engines that add up in FP16 where that is faster (GeForce), so that their peak is the FP16-accumulation one.
+FAST_ACCUMULATION = ("llama.cpp", "exllama", "mlc-llm")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,16 +68,21 @@ class Efficiency:
     launch_s: float = 0.0
     step_s: float = 0.0
     sequence_s: float = 0.0
+    request_s: float = 0.0
     message_s: float = 0.0
     hop_s: float = 0.0
     dequant: float = 0.0
+    spill: float = 0.0
     mac: float = 0.0
+    scan: float = 0.0
+    skew: float = 0.0
     pad: float = 0.0
     tail: float = 0.0
     first_s: float = 0.0
     queue: float = 0.0
     rates: tuple = ()
     packing: tuple = ()
+    macs: tuple = ()
     chunk: float = 0.0
     norm: float | None = None
     low: float = 1.0
@@ -96,7 +109,14 @@ class Efficiency:
         for name, value in self.packing:
             if name == packing:
                 return value
-        return self.dequant
+        return self.dequant if packing != "wide" else 0.0
+
+    def multiply(self, packing: str) -> float:
+        """Vector operations of one multiply-add of a small batch, for weights of a packing."""
+        for name, value in self.macs:
+            if name == packing:
+                return value
+        return self.mac
 
 
 def natural(kind: str, centre: float, shift):
@@ -125,26 +145,28 @@ def joined(norm, *times):
     return sum(t ** norm for t in times) ** (1.0 / norm)
 
 
-def product_seconds(flops, weights, moved, tokens, inner, count, peak, vector, bandwidth, unpack, mac, pad, tail, launch, rounds, norm):
+def product_seconds(flops, weights, moved, tokens, inner, count, peak, vector, bandwidth, unpack, mac, spill, pad, tail, launch, rounds, norm):
     """Expected time of one kind of matrix product, summed over its layers [s].
 
     flops [FLOP]; weights: elements read in one round; moved: bytes in all; tokens: rows of a product in one round; inner: length
-    of its dot products; count: products; peak, vector [FLOP/s reached]; bandwidth [bytes/s reached]; unpack, mac: vector
-    operations per weight and per multiply-add of a small batch; pad, tail: see PARAMETERS; launch [s]; rounds.
+    of its dot products; count: products; peak, vector [FLOP/s reached]; bandwidth [bytes/s reached]; unpack, mac, spill: vector
+    operations per weight, per multiply-add of a small batch, and bytes per weight of a large one; pad, tail: see PARAMETERS;
+    launch [s]; rounds.
     """
     busy = flops * (1.0 + pad / tokens) / peak + count * rounds * tail * 256.0 * minimum(tokens, 128.0) * inner / peak
-    small = weights * rounds * (unpack + mac * minimum(tokens, 8.0)) / vector
-    return joined(norm, busy, moved / bandwidth, small) + count * rounds * launch
+    small = weights * rounds * (unpack + mac * minimum(tokens, SMALL)) / vector
+    apart = where(tokens > 4 * SMALL, weights * rounds * spill, 0.0) / bandwidth
+    return joined(norm, busy, moved / bandwidth, small) + apart + count * rounds * launch
 
 
-def attention_seconds(flops, moved, peak, bandwidth, count, launch, rounds, norm):
-    """Expected time of attention: FLOPs and cache bytes under their own shares [s]."""
-    return joined(norm, flops / peak, moved / bandwidth) + count * rounds * launch
+def attention_seconds(flops, moved, small, peak, bandwidth, count, launch, rounds, norm):
+    """Expected time of attention: FLOPs, cache bytes and, with few queries, vector work, each under its own share [s]."""
+    return joined(norm, flops / peak, moved / bandwidth, small) + count * rounds * launch
 
 
-def collective_seconds(size, messages, link, latency):
-    """Expected time of collectives: bytes / link + messages x latency [s]."""
-    return size / link + messages * latency
+def collective_seconds(busy, latency, messages, share, each):
+    """Expected time of collectives: their least time over the share of it reached + latency of the fabric + messages x overhead [s]."""
+    return busy / share + latency + messages * each
 
 
 def packing_of(op) -> str:
@@ -157,21 +179,27 @@ def packing_of(op) -> str:
 def op_expected(op, roofs, tp, e: Efficiency, rounds: float = 1.0):
     """Expected seconds of one operator of a pass [s]. rounds: pieces that a prefill is cut into."""
     if op.group == "collective":
-        return collective_seconds(op.link_bytes, op.messages * rounds, roofs.link * e.link, e.hop_s if op.name == "pipeline hop" else e.message_s)
+        return collective_seconds(link_seconds(op, roofs), op.latency_s * rounds, op.messages * rounds, e.link, e.hop_s if op.name == "pipeline hop" else e.message_s)
     share = 1 if op.replicated else tp
     shards = minimum(tp, op.kv_shards)
     if op.roof == "vector":
         return (op.weight_bytes * rounds + op.activation_bytes) / share / (roofs.bandwidth * e.bandwidth) + op.count * rounds * e.launch_s
-    if not op.tokens or op.group == "attention_core":
+    if op.group == "attention_core" or not op.tokens:
         moved = (op.kv_read_bytes + op.kv_write_bytes) / shards + op.activation_bytes / share
-        return attention_seconds(op.flops / share, moved, roofs.peaks[op.roof] * (e.attention or e.compute), roofs.bandwidth * (e.cache_bandwidth or e.bandwidth), op.count, e.launch_s, rounds, e.norm)
+        return attention_seconds(op.flops / share, moved, few_queries(op) / share * e.scan / roofs.peaks["vector"], roofs.peaks[op.roof] * (e.attention or e.compute),
+                                 roofs.bandwidth * (e.cache_bandwidth or e.bandwidth), op.count, e.launch_s, rounds, e.norm)
     packing = packing_of(op)
-    unpack, mac = (0.0, 0.0) if packing == "wide" else (e.unpack(packing), e.mac)
-    weights = op.flops / (2.0 * op.tokens) / share
-    moved = (op.weight_bytes * rounds + op.activation_bytes) / share
-    reach = e.bandwidth * (e.expert if op.group == "experts" else 1.0)
-    return product_seconds(op.load * op.flops / share, weights, moved, op.tokens / rounds, op.inner, op.count, roofs.peaks[op.roof] * e.rate(op.roof), roofs.peaks["vector"],
-                           roofs.bandwidth * reach, unpack, mac, e.pad, e.tail, e.launch_s, rounds, e.norm)
+    apart = 1.0 - e.skew * (1.0 - 1.0 / op.reach)
+    weights = op.flops / (2.0 * op.tokens) / share * apart
+    moved = (op.weight_bytes * rounds * apart + op.activation_bytes) / share
+    return product_seconds(op.load * op.flops / share, weights, moved, op.tokens / rounds / apart, op.inner, op.count, roofs.peaks[op.roof] * e.rate(op.roof), roofs.peaks["vector"],
+                           roofs.bandwidth * e.bandwidth * (e.expert if op.group == "experts" else 1.0), e.unpack(packing), e.multiply(packing), 0.0 if packing == "wide" else e.spill, e.pad, e.tail,
+                           e.launch_s, rounds, e.norm)
+
+
+def few_queries(op):
+    """The FLOPs of attention that run on vector units: all of them with a few queries a sequence, few with many [FLOP]."""
+    return op.flops * minimum(1.0, SMALL / maximum(op.tokens, 1.0)) if op.group == "attention_core" else op.flops
 
 
 def rounds_of(e: Efficiency, p) -> float:
@@ -181,7 +209,7 @@ def rounds_of(e: Efficiency, p) -> float:
 
 def overhead(e: Efficiency, p, rounds: float = 1.0):
     """Seconds a pass costs besides its operators [s]: each of its rounds, and each of its sequences."""
-    return e.step_s * rounds + e.sequence_s * p.sequences
+    return e.step_s * rounds + (e.sequence_s if p.steps else e.request_s) * p.sequences
 
 
 def expected_time(ops, roofs, layout, e: Efficiency, p, rounds: float = 1.0):
@@ -229,3 +257,9 @@ def expectation(r) -> Efficiency | None:
     if s.engine == "none" or (s.efficiency_compute is None and s.efficiency_bandwidth is None):
         return None
     return Efficiency(compute=s.efficiency_compute or 1.0, bandwidth=s.efficiency_bandwidth or 1.0)
+
+
+def accumulation_gain(engine: str, chip, roof: str) -> float:
+    """Peak with FP16 accumulation over the plain one, for an engine that uses it (1 for every other)."""
+    plain = chip.peak(roof)
+    return max(1.0, chip.fast_peak(roof) / plain) if engine in FAST_ACCUMULATION and plain else 1.0

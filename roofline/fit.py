@@ -16,7 +16,6 @@ from . import hardware, roof, rows
 from .phase import attention_format, operators_of
 from .predict import terms
 
-_OPERATOR = ("flops", "weights", "stored", "acts", "kv", "tokens", "inner", "count", "peak", "vector", "band", "rounds", "load", "link_bytes", "messages", "link", "experts", "packed")
 NOISE = 0.15  # a row whose expected time is this far off (log) is ordinary
 
 
@@ -48,24 +47,25 @@ class Table:
         for term in terms(case):
             w, rounds = term.weight * term.bubble, term.rounds
             p = term.passes
-            self.kinds["pass"].append((i, plain, w * rounds, w * p.sequences, 0))
+            self.kinds["pass"].append((i, plain, w * rounds, w * p.sequences, term.decode))
             for op in operators_of(r, p):
                 share, shards = (1 if op.replicated else tp), min(tp, op.kv_shards)
                 if op.group == "collective":
-                    hop = op.name == "pipeline hop"
-                    self.kinds["collective"].append((i, plain, w, op.link_bytes / roofs.link, op.messages * rounds, hop))
-                elif op.roof == "vector":
+                    self.kinds["collective"].append((i, plain, w, roof.link_seconds(op, roofs), op.latency_s * rounds, op.messages * rounds, op.name == "pipeline hop"))
+                    continue
+                if op.roof == "vector":
                     self.kinds["vector"].append((i, plain, w, (op.weight_bytes * rounds + op.activation_bytes) / share / roofs.bandwidth, op.count * rounds))
-                elif not op.tokens or op.group == "attention_core":
-                    ctx = self._context(case, wire, r.chip.roof_of(op.roof)[0], "wide")
+                    continue
+                name = r.chip.roof_of(op.roof)[0]
+                peak = roofs.peaks[op.roof] * c.accumulation_gain(case.engine, r.chip, name)
+                if op.group == "attention_core" or not op.tokens:
                     moved = (op.kv_read_bytes + op.kv_write_bytes) / shards + op.activation_bytes / share
-                    self.kinds["attention"].append((i, ctx, w, op.flops / share / roofs.peaks[op.roof], moved / roofs.bandwidth, op.count * rounds))
+                    self.kinds["attention"].append((i, self._context(case, wire, name, "wide"), w, op.flops / share / peak, moved / roofs.bandwidth, c.few_queries(op) / share / roofs.peaks["vector"], op.count * rounds))
                 else:
                     packing = c.packing_of(op)
-                    ctx = self._context(case, wire, r.chip.roof_of(op.roof)[0], packing)
-                    self.kinds["product"].append((i, ctx, w, op.load * op.flops / share / roofs.peaks[op.roof], op.flops / (2 * op.tokens) / share / roofs.peaks["vector"],
-                                                  (op.weight_bytes * case.scale * rounds + op.activation_bytes) / share / roofs.bandwidth, op.tokens / rounds, op.inner / roofs.peaks[op.roof], op.count,
-                                                  rounds, op.group == "experts", packing != "wide"))
+                    self.kinds["product"].append((
+                        i, self._context(case, wire, name, packing), w, op.load * op.flops / share / peak, op.flops / (2 * op.tokens) / share, op.weight_bytes * case.scale * rounds / share / roofs.bandwidth,
+                        op.activation_bytes / share / roofs.bandwidth, op.tokens / rounds, op.inner / peak, op.count, rounds, op.group == "experts", packing != "wide", 1.0 - 1.0 / op.reach, roofs.peaks["vector"], roofs.bandwidth))
         self.extra = getattr(self, "extra", [])
         if case.kind == "first":
             self.extra.append((i, plain, case.batch or 1.0))
@@ -106,23 +106,26 @@ def expected(table, v):
     def add(rows_, seconds):
         np.add(t, np.bincount(rows_.astype(int), seconds, len(t)), out=t)
 
-    i, k, w, busy, small, moved, tokens, inner, count, rounds, experts, packed = table.arrays["product"]
+    i, k, w, busy, elements, stored, acts, tokens, inner, count, rounds, experts, packed, spread, vector, band = table.arrays["product"]
     k = k.astype(int)
+    apart = 1.0 - v["skew"][k] * spread
     reach = v["bandwidth"][k] * np.where(experts > 0, v["expert"][k], 1.0)
-    add(i, w * c.product_seconds(busy, small, moved, tokens, inner, count, v["compute"][k], 1.0, reach, packed * v["dequant"][k], packed * v["mac"][k], v["pad"][k], v["tail"][k], v["launch_s"][k], rounds, c.NORM))
-    i, k, w, busy, moved, count = table.arrays["attention"]
+    # Bytes are already divided by the bandwidth and FLOPs by the peak, so shares stand where rates do.
+    add(i, w * c.product_seconds(busy, elements * apart, (stored * apart + acts), tokens / apart, inner, count, v["compute"][k], vector, reach, packed * v["dequant"][k], v["mac"][k],
+                                 packed * v["spill"][k] / band, v["pad"][k], v["tail"][k], v["launch_s"][k], rounds, c.NORM))
+    i, k, w, busy, moved, few, count = table.arrays["attention"]
     k = k.astype(int)
-    add(i, w * c.attention_seconds(busy, moved, v["attention"][k], v["cache_bandwidth"][k], count, v["launch_s"][k], 1.0, c.NORM))
+    add(i, w * c.attention_seconds(busy, moved, few * v["scan"][k], v["attention"][k], v["cache_bandwidth"][k], count, v["launch_s"][k], 1.0, c.NORM))
     i, k, w, moved, count = table.arrays["vector"]
     k = k.astype(int)
     add(i, w * (moved / v["bandwidth"][k] + count * v["launch_s"][k]))
     if table.arrays["collective"]:
-        i, k, w, size, messages, hop = table.arrays["collective"]
+        i, k, w, busy, latency, messages, hop = table.arrays["collective"]
         k = k.astype(int)
-        add(i, w * c.collective_seconds(size, messages, v["link"][k], np.where(hop > 0, v["hop_s"][k], v["message_s"][k])))
-    i, k, w, sequences, _ = table.arrays["pass"]
+        add(i, w * c.collective_seconds(busy, latency, messages, v["link"][k], np.where(hop > 0, v["hop_s"][k], v["message_s"][k])))
+    i, k, w, sequences, decode = table.arrays["pass"]
     k = k.astype(int)
-    add(i, w * v["step_s"][k] + sequences * v["sequence_s"][k])
+    add(i, w * v["step_s"][k] + sequences * np.where(decode > 0, v["sequence_s"][k], v["request_s"][k]))
     for row, k, together in table.extra:
         t[row] = t[row] * (1.0 + v["queue"][k] * max(together - 1.0, 0.0) / 2.0) + v["first_s"][k]
     return t

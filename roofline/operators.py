@@ -46,7 +46,7 @@ class Operator:
     load: float = 1.0  # the busiest chip's share over the mean (unbalanced experts)
     kv_shards: float = 1.0  # chips that can share the KV cache of this operator (its KV heads)
     replicated: bool = False  # every tensor-parallel rank does it whole (norms, residuals)
-    tokens: float = 0.0  # rows fed to one matrix (for experts: to one expert that is reached; for attention: queries of a sequence)
+    tokens: float = 0.0  # rows fed to one matrix (for experts: to one expert that is reached; for attention: queries that share a KV head)
     reach: float = 1.0  # experts read over the experts that one token uses
     inner: int = 0  # the length of its dot products (input features)
 
@@ -258,7 +258,7 @@ def _attention(a: Attention, p: Pass, kv, roof: str, fused: bool, offload: float
     scores = 0.0 if fused else _SCORE_PASSES * 2.0 * pairs * a.heads
     written = minimum(p.new_tokens, a.window or p.new_tokens) * a.kv_elements / a.compress
     ops = [Operator(
-        name=f"{a.kind} attention", group="attention_core", count=n, roof=roof, flops=2.0 * a.heads * (qk + v) * pairs * p.sequences * n, tokens=p.new_tokens, inner=qk,
+        name=f"{a.kind} attention", group="attention_core", count=n, roof=roof, flops=2.0 * a.heads * (qk + v) * pairs * p.sequences * n, tokens=p.new_tokens * a.heads / a.kv_heads, inner=qk,
         kv_read_bytes=read * element * p.sequences * n, kv_write_bytes=written * element * p.sequences * n,
         activation_bytes=(2.0 * touched + scores) * p.sequences * n, host_bytes=read * element * p.sequences * n * offload,
         kv_shards=float(a.kv_heads),

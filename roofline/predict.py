@@ -6,7 +6,7 @@ Both are sums of passes of the model, so a row's workload is a tuple of `Term`s 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from . import formats, memory, roof
 from .operators import Pass
@@ -65,8 +65,9 @@ def capacity(case: Case, held: float | None = None, share: float = _MEMORY_SHARE
     if r.chip.memory_bytes is None:
         return float("inf")
     group = layout.tp * layout.pp
-    room = share * r.chip.memory_bytes * group - memory.weights_per_device(r.arch, r.weights, layout) * group
-    room -= memory.activation_bytes(r.arch, 1, memory.PREFILL_CHUNK, layout.tp)
+    # A label's gigabyte is nearly always 2**30 bytes, less what ECC and the driver keep.
+    room = 1.06 * r.chip.memory_bytes * group - memory.weights_per_device(r.arch, r.weights, layout) * group
+    room = share * (room - memory.activation_bytes(r.arch, 1, memory.PREFILL_CHUNK, layout.tp))
     each = memory.kv_bytes(r.arch, r.kv, case.prompt + case.output if held is None else held, layout.tp)
     return max(1.0, math.floor(room / each)) if each > 0 else float("inf")
 
@@ -93,6 +94,8 @@ def terms(case: Case) -> tuple:
     # One prompt's share of a full prefill pass: engines pack prompts up to the chunk.
     together = max(1.0, min(chunk_of(case.engine) / max(case.prompt, 1.0), batch))
     entering = _prefill(case, together)
+    # In a stream every pipeline stage is busy with some request.
+    entering = replace(entering, bubble=1.0 / layout.pp)
     prompt_weight = entering.weight / together
     if case.kind == "tpot":
         # While a request takes its steps, each of the others comes round once and its prompt is run in between.

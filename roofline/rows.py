@@ -348,8 +348,10 @@ def case_of(row: dict) -> Case:
     assumed: list = []
     engine, batching = engine_of(row["engine"]), row["batching"].lower()
     model, chip = model_of(row["model"], row["model_variant"]), chip_of(row["hardware"])
+    likely = chip
     if "form factor not stated" in row["hardware"]:
-        assumed.append("A100 80GB taken as the SXM module")
+        likely = "a100-80gb-pcie" if "PCIe only" in row["note"] else chip
+        assumed.append(f"A100 80GB: {likely} expected, the SXM module in the limit")
     chips = int(_number(row["n_chips"]) or 1)
     if row["hardware"].lower().startswith("cpu 2x"):
         chips *= 2
@@ -363,7 +365,7 @@ def case_of(row: dict) -> Case:
     kind, measured, batch, cached, prompt, least_prompt, output = _quantity(row, metric, value, batching, batch, concurrency, prompt, output, context, model, assumed)
     fused = not (engine == "llama.cpp" and "fa=1" not in row["note"] and not row["engine_version"].startswith("build"))
     common = dict(model=model, hardware=chip, batch=1, prompt=max(1, round(prompt + cached)), output=max(1, round(output)), cached=round(cached), engine=engine if engine else "any", fused=fused)
-    scenario = Scenario(weights=_safe(weights), activations=act or "auto", kv=kv, **common)
+    scenario = Scenario(weights=_safe(weights), activations=act or "auto", kv=kv, **(common | {"hardware": likely}))
     least = Scenario(weights=_safe(least_weights), activations="auto" if not act else act, kv=least_kv, routing=1.0, **(common | {"fused": True}))
     try:
         layout = _layout(row, chips, assumed) or (_smallest(scenario, chips) if chips > 1 else {"tp": 1, "pp": 1, "dp": 1, "ep": 1})
@@ -383,11 +385,11 @@ def case_of(row: dict) -> Case:
             assumed.append(f"the stated file of {stated:.4g} bytes is {stated / ours:.2f} of what {weights} takes")
         else:
             scale = stated / ours
-    chunk = re.search(r"ubatch(?:=| )(\d+)", row["note"])
+    chunk = re.search(r"ubatch(?:=| )(\d+)", row["note"].replace("default ubatch", "")) or re.search(r"batched-bench()", row["note"])
     return Case(
         row_id=row["row_id"], group=f"{row['model']} | {row['hardware']} | {row['weight_dtype']}", kind=kind, measured_s=measured, engine=engine, model=model, chip=chip, metric=metric,
         batching=row["batching"], resolved=r, floor=floor,
-        prompt=prompt, least_prompt=least_prompt, output=output, cached=cached, batch=batch, chunk=float(chunk[1]) if chunk else None, scale=scale, flag=row["flag"], assumed=tuple(assumed),
+        prompt=prompt, least_prompt=least_prompt, output=output, cached=cached, batch=batch, chunk=float(chunk[1] or 2048) if chunk else None, scale=scale, flag=row["flag"], assumed=tuple(assumed),
         weights=row["weight_dtype"], source=f"{row['source_repo']} {row['source_path']}@{row['source_rev'][:12]}", note=row["note"],
     )
 
