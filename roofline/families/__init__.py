@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..errors import InputError, nearest
 from ..model import Architecture
-from . import dense, hybrid, layered, legacy, mamba, moe, remote, wrappers  # noqa: F401 (they register their families)
+from . import dense, hybrid, layered, legacy, mamba, moe, others, remote, wrappers  # noqa: F401 (they register their families)
 from .parts import Build
 from .reader import Reader
 from .registry import FAMILIES

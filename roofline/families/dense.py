@@ -74,7 +74,7 @@ def ministral(m: Build):
     m.norm(*TWO_NORMS)
 
 
-@family("qwen2", "qwen3", "qwen2_vl_text", "qwen2_5_vl_text", "qwen3_vl_text")
+@family("qwen2", "qwen3", "qwen2_vl_text", "qwen2_5_vl_text", "qwen2_5_omni_text", "qwen3_vl_text")
 def qwen(m: Build):
     c = m.c
     m.embed()

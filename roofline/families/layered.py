@@ -59,7 +59,7 @@ def llama4_text(m: Build):
 
 def per_layer_inputs(m: Build):
     """Gemma's per-layer embeddings: a table that every layer reads a slice of, gated into its output."""
-    c, h, width = m.c, m.hidden, m.c.opt("hidden_size_per_layer_input", 0)
+    c, h, width = m.c, m.hidden, m.c.opt("hidden_size_per_layer_input", 0, fallback=0)
     if not width:
         return
     m.linear("per_layer_input_gate", "other", width, h)
@@ -84,7 +84,7 @@ def shared_cache(m: Build, kinds: list, size) -> None:
         m.core(layers=m.where(lambda i: i >= first and kinds[i] == kind), kv=kv, d=d, window=w, kv_elements=0, reads_elements=2 * kv * d)
 
 
-@family("gemma3n_text", "gemma3n")
+@family("gemma3n_text")
 def gemma3n(m: Build):
     c, h = m.c, m.hidden
     m.embed()
@@ -146,11 +146,11 @@ def gemma4(m: Build):
                     if not (same and kind == "full_attention"):  # there the keys serve as values
                         m.linear(p + "v_proj", ATTN, kv * d, h, layers=layers, bias=bias)
                 m.linear(p + "o_proj", ATTN, h, m.heads * d, layers=layers, bias=bias)
-    double = c.flag("use_double_wide_mlp")
+    double = c.flag("use_double_wide_mlp", False)
     m.gated_mlp(layers=m.where(lambda i: i < first or not double))
     m.gated_mlp(2 * m.ff, layers=m.where(lambda i: i >= first and double))
     m.norm(*FOUR_NORMS)
-    if c.flag("enable_moe_block"):
+    if c.flag("enable_moe_block", False):
         m.moe(c.int("num_experts"), c.int("top_k_experts"), c.int("moe_intermediate_size"), router="router.proj", prefix="experts.", fused="gate_up_proj")
         m.vector("router.scale", "router", h)
         m.vector("router.per_expert_scale", "router", c.int("num_experts"))

@@ -30,7 +30,7 @@ def mixtral(m: Build):
     m.norm(*TWO_NORMS, bias=phi)
 
 
-@family("qwen2_moe", "qwen3_moe", "qwen3_vl_moe_text")
+@family("qwen2_moe", "qwen3_moe", "qwen3_vl_moe_text", "qwen3_omni_moe_text")
 def qwen_moe(m: Build):
     c = m.c
     m.embed()

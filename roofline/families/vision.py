@@ -245,7 +245,7 @@ def minimax(m: Build, v: Reader, text: int, projector: int):
 
 
 def roughly(m: Build, v: Reader, text: int, prefix: str = "vision"):
-    """An encoder that is not described here, from its own sizes: blocks, patches and a projector, within a few per cent."""
+    """An encoder that is not described here, from its own sizes: blocks, patches, a patch merger and a projector, within a few per cent."""
     def first(*names, default=None):
         for name in names:
             value = v.get(name, None)
@@ -256,14 +256,46 @@ def roughly(m: Build, v: Reader, text: int, prefix: str = "vision"):
     if not h or not depth:
         m.notes.append("The vision or audio part is not counted: its sizes are not in the config.")
         return
-    ff, patch = first("intermediate_size", "encoder_ffn_dim", default=4 * h), first("patch_size", default=14)
+    if depth > 10_000:
+        raise InputError(v.field("num_hidden_layers"), depth, "must be at most 10000")
+    ff, patch = first("intermediate_size", "encoder_ffn_dim", "mlp_dim", default=4 * h), first("patch_size", default=14)
+    heads = first("num_attention_heads", "num_heads", default=1)
+    kv, merge = h * first("num_key_value_heads", default=heads) // heads, first("spatial_merge_size", default=1) ** 2
     t = Tower(m, prefix)
     t.matrix("patch_embedding", h, 3 * patch * patch, bias=True)
-    t.blocks(depth, h, ff)
-    t.matrix("projector.linear_1", text, h, bias=True)
-    t.matrix("projector.linear_2", text, text, bias=True)
+    t.blocks(depth, h, ff, gated=v.get("hidden_act", None) == "silu", kv=kv)
+    t.matrix("projector.linear_1", h * merge if merge > 1 else text, h * merge, bias=True)
+    t.matrix("projector.linear_2", text, h * merge if merge > 1 else text, bias=True)
     t.done()
     m.notes.append("The vision or audio part is counted from its sizes, within a few per cent.")
+
+
+def conformer(m: Build, v: Reader, text: int):
+    """Phi-4's audio encoder: two half feed-forwards, attention and a gated convolution in every block."""
+    h, ff, depth = v.int("hidden_size"), v.int("intermediate_size"), v.int("num_blocks")
+    t = Tower(m, "audio")
+    t.blocks(depth, h, ff, gated=True, norms=12)
+    t.matrix("blocks.feed_forward_out.gate_up_proj", 2 * ff, h, depth)
+    t.matrix("blocks.feed_forward_out.down_proj", h, ff, depth)
+    t.matrix("blocks.conv", 4 * h, h, depth)
+    t.matrix("embed", 12 * h, h)
+    for name in ("speech", "vision_speech"):
+        t.matrix(f"up_proj_for_{name}", text, h, bias=True)
+        t.matrix(f"down_proj_for_{name}", text, text, bias=True)
+    t.done()
+
+
+def perceiver(m: Build, top: Reader, h: int):
+    """Idefics 2's connector: a gated projection and a few blocks in which latents attend to the image."""
+    text, ff = m.hidden, m.ff
+    p = top.sub("perceiver_config", "idefics2_perceiver") or Reader({}, "idefics2_perceiver", path="perceiver_config", assumed=top.assumed)
+    heads, kv, d, depth, latents = (p.int(k) for k in ("resampler_n_heads", "num_key_value_heads", "resampler_head_dim", "resampler_depth", "resampler_n_latents"))
+    t = Tower(m, "connector")
+    t.matrix("modality_projection.gate_up_proj", 2 * ff, h)
+    t.matrix("modality_projection.down_proj", text, ff)
+    t.blocks(depth, text, 4 * text, qkv_bias=False, out_bias=False, mlp_bias=False, gated=True, norms=3, width=heads * d, kv=kv * d)
+    t.vectors(latents * text, text)
+    t.done()
 
 
 def project(m: Build, name: str, *shapes, bias: bool = True, norms: int = 0):

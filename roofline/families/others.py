@@ -1,0 +1,244 @@
+"""More multimodal wrappers. Where a tower is not described part by part its size is taken from its own fields (`vision.roughly`)."""
+
+from __future__ import annotations
+
+from . import vision
+from .dense import TWO_NORMS, phi3
+from .moe import ernie_moe, others
+from .parts import ATTN, Build
+from .reader import Reader
+from .registry import FAMILIES, family
+from .wrappers import absent, language, tower
+
+# wrapper model_type -> (what its text_config is read as when it does not say, the same for its vision_config)
+PLAIN = {
+    "apertus1p5": ("apertus1p5_text", "apertus1p5_vision_tokenizer"), "aria": ("aria_text", "idefics3_vision"), "exaone4_5": ("exaone4", "exaone4_5_vision"),
+    "fuyu": ("persimmon", ""), "gemma4_unified": ("gemma4_unified_text", "gemma4_unified_vision"), "got_ocr2": ("qwen2", "got_ocr2_vision"),
+    "janus": ("llama", "janus_vision_model"), "molmo2": ("molmo2_text", "molmo2_vision"), "ovis2": ("qwen2", "ovis2_vision"),
+    "paddleocr_vl": ("paddleocr_vl_text", "paddleocr_vl_vision"), "video_llama_3": ("qwen2", "video_llama_3_vision"), "perception_lm": ("llama", ""),
+    "fast_vlm": ("qwen2", ""), "gemma3n": ("gemma3n_text", "gemma3n_vision"), "kimi_vl": ("deepseek_v3", "moonvit"),
+    "internvl_chat": ("qwen2", "intern_vit_6b"), "deepseek_vl_v2": ("deepseek_v2", ""), "qwen2_audio": ("qwen2", ""), "voxtral": ("llama", ""),
+    "cohere_asr": ("cohere", ""), "granite4_vision": ("granite", "siglip_vision_model"),
+    "hyperclovax_vision_v2": ("hyperclovax", ""), "nemotron_h_omni": ("nemotron_h", ""), "mistral_large4": ("mistral_large4_text", "pixtral"),
+}
+TEXT_NAMES = {"internvl_chat": "llm_config", "deepseek_vl_v2": "language_config", "hyperclovax_vision_v2": "text_config"}
+
+
+@family(*PLAIN)
+def plain(m: Build):
+    kind = m.c.type
+    text, seen = PLAIN[kind]
+    name = TEXT_NAMES.get(kind, "text_config")
+    if kind == "nemotron_h_omni" and not m.c.has(name):
+        name = "llm_config"
+    top = language(m, text, text=name)
+    found = False
+    for part in ("vision_config", "video_config", "audio_config"):
+        if part == "vision_config" and kind == "kimi_vl" and top.sub(part, seen) is not None:
+            vision.moonvit(m, top.sub(part, seen), m.hidden)
+            found = True
+        elif top.get(part, None) is not None and isinstance(top.get(part), dict):
+            vision.roughly(m, top.sub(part, seen), m.hidden, part.removesuffix("_config"))
+            found = True
+    if not found and kind != "fuyu":
+        absent(m)
+
+
+@family("idefics3", "smolvlm")
+def idefics3(m: Build):
+    kind = m.c.type
+    top = language(m, "llama")
+    v = tower(top, "smolvlm_vision" if kind == "smolvlm" else "idefics3_vision")
+    if v is None:
+        return absent(m)
+    vision.project(m, "connector.modality_projection", (m.hidden, vision.clip(m, v) * top.int("scale_factor") ** 2), bias=False)
+
+
+@family("idefics2")
+def idefics2(m: Build):
+    top = language(m, "mistral")
+    v = tower(top, "idefics2_vision")
+    if v is None:
+        return absent(m)
+    vision.perceiver(m, top, vision.clip(m, v))
+
+
+@family("video_llava")
+def video_llava(m: Build):
+    top = language(m, "llama", forward=True)
+    v = tower(top, "clip_vision_model")
+    if v is None:
+        return absent(m)
+    h = vision.clip(m, v, "image_tower")
+    vision.clip(m, v, "video_tower")
+    vision.project(m, "multi_modal_projector", (m.hidden, h), (m.hidden, m.hidden), bias=top.flag("multimodal_projector_bias", True))
+
+
+@family("lfm2_vl")
+def lfm2_vl(m: Build):
+    top = language(m, "lfm2")
+    v = tower(top, "siglip2_vision_model")
+    if v is None:
+        return absent(m)
+    wide, inner, bias = vision.clip(m, v) * top.int("downsample_factor") ** 2, top.int("projector_hidden_size"), top.flag("projector_bias")
+    vision.project(m, "multi_modal_projector", (inner, wide), (m.hidden, inner), bias=bias, norms=2 * wide if top.flag("projector_use_layernorm") else 0)
+
+
+@family("cohere2_vision", "aya_vision")
+def cohere2_vision(m: Build):
+    kind = m.c.type
+    top = language(m, "cohere2")
+    v = tower(top, "siglip_vision_model")
+    if v is None:
+        return absent(m)
+    inner = top.opt("alignment_intermediate_size", fallback=None) or m.hidden
+    wide = vision.clip(m, v) * top.int("downsample_factor") ** 2
+    vision.project(m, "multi_modal_projector", (inner, wide), (m.hidden, inner // 2), norms=2 * wide if kind == "aya_vision" else 0)
+
+
+@family("deepseek_vl")
+def deepseek_vl(m: Build):
+    top = language(m, "llama")
+    v = tower(top, "siglip_vision_model")
+    if v is None:
+        return absent(m)
+    vision.project(m, "aligner", (m.hidden, vision.clip(m, v)), (m.hidden, m.hidden))
+
+
+@family("qwen2_5_omni_thinker", "qwen3_omni_moe_thinker", "qwen2_5_omni", "qwen3_omni_moe")
+def omni(m: Build):
+    """The thinker: a language model with vision and audio towers. The talker, which speaks, is not counted."""
+    if not m.c.type.endswith("thinker"):
+        m.inside(m.c.sub("thinker_config", m.c.type + "_thinker", required=True))
+        m.notes.append("Only the thinker is counted; the talker that makes speech is not.")
+    kind = m.c.type.removesuffix("_thinker")
+    top = language(m, kind + "_text")
+    m.wrapper = "qwen3_vl" if kind.startswith("qwen3") else "qwen2_5_vl"
+    v, audio = tower(top, kind + "_vision_encoder", fixed=True), top.sub("audio_config", kind + "_audio_encoder")
+    if v is not None:
+        vision.qwen(m, v)
+    if audio is not None:
+        vision.roughly(m, audio, m.hidden, "audio")
+
+
+@family("phi4_multimodal", "phi4mm")
+def phi4_multimodal(m: Build):
+    phi3(m)
+    v, audio = m.c.sub("vision_config", "phi4_multimodal_vision"), m.c.sub("audio_config", "phi4_multimodal_audio")
+    if v is not None:
+        h = vision.clip(m, Reader({**v.raw, "vision_use_head": True}, "siglip_vision_model", path=v.path, assumed=v.assumed))
+        vision.project(m, "img_projection", (m.hidden, h), (m.hidden, m.hidden), norms=2 * h)
+    if audio is not None:
+        vision.conformer(m, audio, m.hidden)
+
+
+@family("phi3_v")
+def phi3_v(m: Build):
+    """Phi-3 Vision: the tower is CLIP ViT-L/14 at 336 pixels, whatever the config says of it."""
+    phi3(m)
+    h = vision.clip(m, Reader({"hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24, "patch_size": 14, "image_size": 336}, "clip_vision_model"))
+    vision.project(m, "vision_embed_tokens.img_projection", (m.hidden, 4 * h), (m.hidden, m.hidden), norms=8 * h)
+    m.notes.append("The vision tower is taken to be CLIP ViT-L/14 at 336 pixels, which the config does not say.")
+
+
+@family("ernie4_5_vl_moe_text")
+def ernie_vl_text(m: Build):
+    """ERNIE's routed experts come twice: for text, and (idle here) for images."""
+    c = m.c
+    both = c.items("moe_intermediate_size")
+    if both is None or len(both) != 2:
+        return ernie_moe(m)
+    kinds = c.kinds("mlp_layer_types", m.n, lambda i: "sparse" if i else "dense", ("dense", "sparse"))
+    m.embed()
+    m.gqa(bias=c.flag("use_bias"))
+    dense = m.where(lambda i: kinds[i] == "dense")
+    layers = others(m, dense)
+    if dense:
+        m.gated_mlp(layers=dense, bias=c.flag("use_bias"))
+    text, image = c.each("moe_intermediate_size", 2)
+    experts, active = c.int("moe_num_experts"), c.int("moe_k")
+    m.moe(experts, active, text, layers=layers, shared_ff=text * (c.opt("moe_num_shared_experts", 0) or 0))
+    m.vector("mlp.moe_statics.e_score_correction_bias", "router", experts, layers=layers)
+    m.norm(*TWO_NORMS)
+    for name, rows, cols in (("gate_up_proj", 2 * image, m.hidden), ("down_proj", m.hidden, image)):
+        m.linear("mlp.vision_moe.experts." + name, "vision", rows, cols, layers=layers, copies=experts, active=active, kind="idle")
+    m.linear("mlp.vision_moe.gate", "vision", experts, m.hidden + 1, layers=layers, kind="idle")
+
+
+@family("ernie4_5_vl_moe")
+def ernie_vl(m: Build):
+    top = language(m, "ernie4_5_vl_moe_text")
+    v = tower(top, "ernie4_5_vl_moe_vision", fixed=True)
+    if v is None:
+        return absent(m)
+    h, merge, frames = v.int("hidden_size"), v.int("spatial_merge_size") ** 2, v.int("temporal_merge_size")
+    t = vision.Tower(m, "vision_tower")
+    t.matrix("patch_embed.proj", h, v.int("in_channels", fallback=3) * vision.side(v, "patch_size") ** 2)
+    t.blocks(v.int("depth"), h, v.int("intermediate_size"))
+    wide = h * merge
+    t.vectors(2 * h, 4 * wide, m.hidden)
+    for name, cols in (("spatial_linear.fc1", wide), ("spatial_linear.fc2", wide), ("temporal_linear.fc1", wide * frames), ("temporal_linear.fc2", wide)):
+        t.matrix("resampler." + name, wide, cols, bias=True)
+    t.matrix("resampler.mlp", m.hidden, wide, bias=True)
+    t.done()
+
+
+@family("aria_text")
+def aria_text(m: Build):
+    c = m.c
+    m.embed()
+    m.gqa(bias=c.flag("attention_bias", False))
+    m.moe(c.int("moe_num_experts"), c.int("moe_topk"), m.ff, router="mlp.router", fused="fc1", names=("", "", "fc2"), shared_ff=m.ff * c.int("moe_num_shared_experts", 0))
+    m.norm(*TWO_NORMS)
+
+
+@family("molmo2_text")
+def molmo2_text(m: Build):
+    c = m.c
+    m.embed(vocab=m.vocab + c.int("additional_vocab_size", 0), head_vocab=m.vocab)
+    m.gqa(bias=c.flag("attention_bias"), out_bias=False, qk_norm="head" if c.word("qk_norm_type") == "qwen3" else "flat")
+    m.gated_mlp()
+    m.norm(*TWO_NORMS)
+
+
+@family("idefics")
+def idefics(m: Build):
+    """Llama with gated cross-attention to an image after some layers, which text alone skips."""
+    c, h = m.c, m.hidden
+    extra = c.int("additional_vocab_size", 0)
+    m.embed()
+    m.gqa(kv=m.heads)
+    m.gated_mlp()
+    m.norm(*TWO_NORMS)
+    v = c.sub("vision_config", "idefics_vision")
+    width = v.int("embed_dim") if v else h
+    cross = m.where(lambda i: i % c.int("cross_layer_interval") == 0)
+    start, p = len(m.tensors), "gated_cross_attn_layers."
+    m.linear(p + "cross_attn.q_proj", ATTN, h, h, layers=cross)
+    m.linear(p + "cross_attn.k_proj", ATTN, h, width, layers=cross)
+    m.linear(p + "cross_attn.v_proj", ATTN, h, width, layers=cross)
+    m.linear(p + "cross_attn.o_proj", ATTN, h, h, layers=cross)
+    if c.flag("qk_layer_norms"):
+        m.norm(p + "cross_attn.q_layer_norm", p + "cross_attn.k_layer_norm", size=m.head_dim, layers=cross)
+    m.gated_mlp(layers=cross, prefix=p + "mlp.")
+    m.norm(p + "input_layernorm", p + "post_attention_layernorm", layers=cross)
+    gate = 1 if c.word("alpha_type") == "float" else h
+    m.vector(p + "alpha_cross_attn", "other", gate, layers=cross)
+    m.vector(p + "alpha_dense", "other", gate, layers=cross)
+    m.idle(start)
+    if extra:
+        m.once("model.embed_tokens.additional_embedding", "embedding", extra, h, "table")
+        if not m.tied:
+            m.once("lm_head.additional_fc", "lm_head", extra, h)
+    if v is not None:
+        vision.roughly(m, v, h)
+
+
+def alias(name: str, known: str):
+    """Read one model_type as another that has the same parts."""
+    FAMILIES[name] = FAMILIES[known]
+
+
+for _name, _known in {"paddleocr_vl_text": "ernie4_5", "apertus1p5_text": "apertus", "gemma4_unified_text": "gemma4_text", "granite_docling_text": "granite",
+                      "video_llama_3_text": "qwen2"}.items():
+    alias(_name, _known)
