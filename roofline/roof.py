@@ -121,10 +121,20 @@ def limit_parts(ops, roofs: Roofs, layout: Layout, stages=1):
     that work on chunks of the pass at once, so that each computes, sends and caches its share of it; every chunk still waits for the
     weights of all stages in turn.
     """
-    sums = (0.0, 0.0, 0.0, 0.0)
+    work, near, away, network = {}, 0.0, 0.0, 0.0
     for op in ops:
-        sums = tuple(a + b for a, b in zip(sums, op_parts(op, roofs, layout.tp, stages), strict=True))
-    return sums
+        if op.group == "collective":
+            network = network + link_seconds(op, roofs) / stages
+            continue
+        flops, here, there = op_load(op, layout.tp, stages)
+        # Loads are added before they are divided by the roofs: for arrays of many chips that is far less to do.
+        if op.roof != "vector":
+            work[op.roof] = work.get(op.roof, 0.0) + flops
+        near, away = near + here, away + there
+    compute = 0.0
+    for name, flops in work.items():
+        compute = compute + flops / roofs.peaks[name]
+    return compute, near / roofs.bandwidth, network, away / roofs.host
 
 
 def longest(parts):
@@ -140,10 +150,15 @@ def op_parts(op, roofs: Roofs, tp, stages=1):
     """(compute, memory, network, host) seconds of one operator at its limit [s]; see `limit_parts`."""
     if op.group == "collective":
         return 0.0, 0.0, link_seconds(op, roofs) / stages, 0.0
+    flops, near, away = op_load(op, tp, stages)
+    return 0.0 if op.roof == "vector" else flops / roofs.peaks[op.roof], near / roofs.bandwidth, 0.0, away / roofs.host
+
+
+def op_load(op, tp, stages=1):
+    """What the busiest chip does for one operator: (FLOP, bytes from its own memory, bytes over the host link); see `limit_parts`."""
     share = 1 if op.replicated else tp
     shards = minimum(tp, op.kv_shards)
     cache = op.group in ("attention_core", "recurrent")
     moved = op.load * op.weight_bytes / share + (op.kv_read_bytes + op.kv_write_bytes) / (shards * stages)
     away = op.host_bytes / (shards * stages if cache else share)
-    compute = 0.0 if op.roof == "vector" else op.load * op.flops / (tp * stages) / roofs.peaks[op.roof]
-    return compute, (moved - away) / roofs.bandwidth, 0.0, op.load * away / roofs.host
+    return op.load * op.flops / (tp * stages), moved - away, op.load * away
