@@ -6,7 +6,7 @@ notebook use the same line. Every argument may be an array.
 
 from __future__ import annotations
 
-from .numeric import ceil, maximum, minimum
+from .numeric import ceil, maximum, minimum, where
 
 
 # ---- time, and what part of a roof was reached ------------------------------------------------------------------------
@@ -74,6 +74,28 @@ def critical_batch(peak, bandwidth, weight_bytes=2.0, spread=1.0):
     (240, 120, 1922)
     """
     return peak / bandwidth * weight_bytes / 2.0 * spread
+
+
+def critical_rows(inner, cols, peak, bandwidth, weight_bytes=2.0, in_bytes=2.0, out_bytes=2.0):
+    """Rows from which a product is compute-bound when its operands and its result move too; infinite if it never is [rows].
+
+    k n b / (2 k n / ridge - (k in + n out)): `critical_batch` is its limit for large matrices.
+    Source: scaling book, TPU chapter, question 4.
+
+    >>> round(critical_rows(4096, 16384, 394e12, 810e9, 1, 1, 1)), critical_rows(8192, 32768, 920e12, 15e9)
+    (263, inf)
+    """
+    left = 2.0 * inner * cols * bandwidth / peak - (inner * in_bytes + cols * out_bytes)
+    return where(left > 0, inner * cols * weight_bytes / where(left > 0, left, 1.0), float("inf"))
+
+
+def tokens_per_expert(tokens, experts, active):
+    """Tokens that reach one expert if all are picked alike: tokens x k / E [tokens].
+
+    >>> tokens_per_expert(128 * 144, 256, 8)
+    576.0
+    """
+    return tokens * active / experts
 
 
 def product_intensity(rows, inner, cols, weight_bytes=2.0, in_bytes=2.0, out_bytes=2.0):
