@@ -148,7 +148,7 @@ def _plan(arch: Architecture, weights) -> tuple:
             vector_bytes[t.group] = vector_bytes.get(t.group, 0) + stored
         else:
             bits = 8 * stored / t.parameters
-            rows.append((t.name, t.group, t.count, t.rows, t.cols, t.copies, t.active, t.elements * t.active * t.count, stored, bits < 15.5))
+            rows.append((t.name, t.group, t.count, t.rows, t.cols, t.copies, t.active, t.elements * t.active * t.count * t.uses, stored * t.uses, bits < 15.5))
     if arch.tied:
         # The table is stored once (as embedding) and streamed once (as LM head); what is stored for it may be quantised.
         table, stored = next((t, b) for t, b in zip(arch.tensors, formats.weight_bytes(arch, weights), strict=True) if t.group == "embedding" and t.kind == "table")
@@ -264,7 +264,7 @@ def _attention(a: Attention, p: Pass, kv, roof: str, fused: bool, offload: float
         kv_shards=float(a.kv_heads),
     )]
     if a.index_heads:
-        every = (mean_visible(p.start, p.steps) * p.new_tokens if decode else visible_pairs(p.start + p.new_tokens) - visible_pairs(p.start))
+        every = (mean_visible(p.start, p.steps) * p.new_tokens if decode else visible_pairs(p.start + p.new_tokens) - visible_pairs(p.start)) / a.compress
         cached = mean_visible(p.start, p.steps) if decode else p.start
         ops.append(Operator(
             name="sparse attention indexer", group="attention_core", count=n, roof=roof, flops=2.0 * a.index_heads * a.index_dim * every * p.sequences * n,
