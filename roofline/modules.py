@@ -18,6 +18,9 @@ from .model import Tensor
 MAX_PATTERNS = 200_000
 MAX_EXPRESSIONS = 2_000
 _LAYER = re.compile(r"(?:^|.*?\.)(?:layers|h|blocks|block|layer)\.(\d{1,4})(?:\.(.*)|([*].*))?$", re.DOTALL)
+# Layers of a tower or of a multi-token-prediction head are numbered from 0 too; they are not the decoder's.
+_TOWERS = re.compile(r"vision|visual|image|audio|multi_modal|multimodal|mm_proj|patch_embed")
+_FOREIGN = re.compile(_TOWERS.pattern + r"|(^|\.)mtp|nextn")
 _PREFIXES = ("model.layers.", "model.language_model.layers.", "language_model.model.layers.", "backbone.layers.", "layers.")
 _ENDS = ("", "model.", "language_model.", "model.language_model.", "language_model.model.")
 # What families call the same part.
@@ -45,6 +48,8 @@ def module_names(name: str, experts: bool) -> tuple:
     for other in list(found):
         head, _, last = other.rpartition(".")
         found += [f"{head}.{twin}" if head else twin for twin in _FUSED.get(last, ())]
+    if ".indexer." in name:
+        found.append(name.replace(".indexer.", ".index_"))
     for other in list(found):
         first, _, rest = other.partition(".")
         if first in _CONTAINERS and rest:
@@ -67,13 +72,14 @@ class Patterns:
     """Module-name patterns, sorted by kind so that thousands of them match quickly.
 
     anywhere: literals without a layer number; layered: rest of the name -> layers; globs: (expression for the rest,
-    layers); whole: expressions for the whole name.
+    layers); whole: expressions for the whole name; towers: a vision or audio tower is among them.
     """
 
     anywhere: frozenset
     layered: dict
     globs: tuple
     whole: tuple
+    towers: bool = False
 
     def __bool__(self) -> bool:
         return bool(self.anywhere or self.layered or self.globs or self.whole)
@@ -81,6 +87,8 @@ class Patterns:
     def layers_of(self, t: Tensor) -> frozenset | set:
         """Which of the tensor's layers match; {-1} for a model-level tensor that does."""
         layers = t.layers or (-1,)
+        if t.group == "vision":
+            return frozenset(layers) if self.towers else _NONE
         found = set()
         for name in module_names(t.name, t.group == "experts"):
             parts = name.split(".")
@@ -115,10 +123,14 @@ def read_patterns(patterns, field: str) -> Patterns:
         patterns = (patterns,)
     if not isinstance(patterns, (list, tuple, dict, set)) or len(patterns) > MAX_PATTERNS:
         raise InputError(field, type(patterns).__name__, f"must be a list of at most {MAX_PATTERNS} module names")
-    anywhere, layered, globs, whole = set(), {}, {}, []
+    anywhere, layered, globs, whole, towers = set(), {}, {}, [], False
     for pattern in patterns:
         if not isinstance(pattern, str) or len(pattern) > 10_000:
             raise InputError(field, pattern, "must be a module name")
+        foreign = _FOREIGN.search(pattern)
+        towers = towers or bool(_TOWERS.search(pattern))
+        if foreign and not pattern.startswith("re:"):
+            continue
         if pattern.startswith("re:"):
             whole.append(_expression(pattern[3:], field))
             continue
@@ -135,4 +147,4 @@ def read_patterns(patterns, field: str) -> Patterns:
     if len(whole) > MAX_EXPRESSIONS or len(globs) > MAX_EXPRESSIONS:
         raise InputError(field, len(whole), f"may have at most {MAX_EXPRESSIONS} different wildcards and expressions")
     return Patterns(frozenset(anywhere), {k: frozenset(v) for k, v in layered.items()},
-                    tuple((re.compile(translate(k)), frozenset(v)) for k, v in globs.items()), tuple(whole))
+                    tuple((re.compile(translate(k)), frozenset(v)) for k, v in globs.items()), tuple(whole), towers)

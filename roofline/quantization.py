@@ -6,6 +6,7 @@ NVIDIA ModelOpt and the layouts in data/formats.toml. A method not listed in `_R
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -90,7 +91,9 @@ def _eligible(p: Published, t: Tensor) -> bool:
         return p.lm_head
     if t.group == "vision":
         return p.vision
-    return t.group in _LAYER_GROUPS and not t.name.endswith("weights_proj")
+    # The lightning indexer's weights and DeepSeek V4's compressors are published unquantised, whatever the config says.
+    kept = t.name.endswith("weights_proj") or re.search(r"compressor\.(indexer\.)?(kv|gate)_proj$", t.name)
+    return t.group in _LAYER_GROUPS and not kept and (t.group != "other" or bool(t.layers))
 
 
 @lru_cache(maxsize=8192)
@@ -218,12 +221,15 @@ def _gptq(config: dict, model: dict) -> Published:
     fmt = _int(bits, group, zero_bits=bits, column_bytes=4, source="gptq")
     groups = []
     for pattern, change in _dict(config.get("dynamic"), "dynamic").items():
+        change = _dict(change, "dynamic")
         targets = read_patterns(["re:.*(?:" + pattern.lstrip("+-:") + ")"], f"{_FIELD}.dynamic")
-        other = None if pattern.startswith("-") else _int(_whole(change or {}, "bits", bits, 2, 8), _group_size(change or {}, group or -1),
-                                                          zero_bits=_whole(change or {}, "bits", bits, 2, 8), column_bytes=4, source="gptq")
+        other = None if pattern.startswith("-") else _int(_whole(change, "bits", bits, 2, 8), _group_size(change, group or -1),
+                                                          zero_bits=_whole(change, "bits", bits, 2, 8), column_bytes=4, source="gptq")
         groups.append(Group(other, targets))
     inside = config.get("modules_in_block_to_quantize")
     if inside:
+        if not isinstance(inside, (list, tuple)):
+            raise InputError(f"{_FIELD}.modules_in_block_to_quantize", inside, "must be a list of module names")
         names = [n for part in inside for n in (part if isinstance(part, (list, tuple)) else [part])]
         groups.append(Group(fmt, read_patterns(names, f"{_FIELD}.modules_in_block_to_quantize")))
     else:

@@ -66,6 +66,13 @@ EXPECT = {
     "moonshotai/Kimi-K2-Instruct": ("kimi-k2", r"lm_head|embed|mlp\.gate$", "fp8-block", "fp8", None),
     "MiniMaxAI/MiniMax-M2.5": ("minimax-m2.5", r"lm_head|embed|block_sparse_moe\.gate$", "fp8-block", "fp8", None),
     "nvidia/MiniMax-M2.5-NVFP4": ("minimax-m2.5", r"lm_head|embed|block_sparse_moe\.gate$|self_attn", "nvfp4", "fp4", "fp8"),
+    "nvidia/Gemma-4-31B-IT-NVFP4": ("gemma-4-31b", r"lm_head|embed|vision|self_attn", "nvfp4", "fp4", "fp8"),
+    "RedHatAI/Llama-4-Scout-17B-16E-Instruct-FP8-dynamic": ("llama-4-scout-17b-16e-fp8", r"lm_head|embed|vision|self_attn|router", "fp8-channel", "fp8", None),
+    "nvidia/Qwen3.5-122B-A10B-NVFP4": ("qwen3.5-122b-a10b", r"lm_head|embed|visual|self_attn|linear_attn|shared_expert|mlp\.gate$", "nvfp4", "fp4", "fp8"),
+    "nvidia/Qwen3.5-397B-A17B-NVFP4": ("qwen3.5-397b-a17b", r"lm_head|embed|visual|self_attn|linear_attn|shared_expert|mlp\.gate$", "nvfp4", "fp4", "fp8"),
+    "zai-org/GLM-5-FP8": ("glm-5", r"lm_head|embed|mlp\.gate$|weights_proj", "fp8-block", "fp8", None),
+    "deepseek-ai/DeepSeek-V3.2": ("deepseek-v3.2", r"lm_head|embed|mlp\.gate$|weights_proj", "fp8-block", "fp8", None),
+    "stepfun-ai/Step-3.7-Flash-FP8": ("step-3.7-flash", r"lm_head|embed|mlp\.gate$|vision", "fp8-block", "fp8", None),
     "openai/gpt-oss-20b": ("gpt-oss-20b", r"lm_head|embed|router|self_attn", "mxfp4", "bf16", None),
 }
 
@@ -191,6 +198,28 @@ def test_modelopt_mixed_precision_names_each_layer():
     gate = Tensor(name="block_sparse_moe.gate", group="router", rows=4, cols=256, layers=layers[3:])
     names = lambda t: {(f.name if f else "bf16"): n for f, n in p.formats(t).items()}
     assert names(down) == {"nvfp4": 57, "bf16": 3} and names(attention) == {"mxfp8": 60} and names(dense) == {"mxfp8": 3} and names(gate) == {"bf16": 57}
+
+
+def test_minimax_m3_is_mxfp8_with_fp4_experts():
+    """quantized_layers names every module; fused gate-and-up and the indexer go by other names in the model."""
+    arch = catalogue.load("minimax-m3-nvfp4")
+    for name, kinds in stored(arch, read_quantization(published("nvidia/MiniMax-M3-NVFP4"))).items():
+        expected = "bf16" if re.search(r"lm_head|embed|vision|block_sparse_moe\.gate$", name) else "nvfp4" if ".experts." in name else "mxfp8"
+        assert set(kinds) == {expected}, name
+
+
+def test_deepseek_v4_keeps_its_compressors():
+    """The published shards hold compressor wkv and wgate as BF16 without scales, the experts as FP4, the rest as FP8."""
+    arch = catalogue.load("deepseek-v4-flash")
+    p = read_quantization(published("deepseek-ai/DeepSeek-V4-Flash"), {"model_type": "deepseek_v4", "expert_dtype": "fp4"})
+    for name, kinds in stored(arch, p).items():
+        expected = "mxfp4" if ".experts." in name else "fp8-block-e8m0" if re.search(r"self_attn\.(q_|kv_proj|o_)|shared_experts|q_b_proj", name) else "bf16"
+        assert set(kinds) == {expected}, name
+
+
+def test_layers_of_a_tower_or_of_a_prediction_head_are_not_the_decoders():
+    p = read_quantization({"quant_method": "fp8", "modules_to_not_convert": ["mtp.layers.0*", "mtp.layers.0.mlp.down_proj", "vision_model.model.layers.1.self_attn.q_proj", "model.visual*"]})
+    assert not [name for name, kinds in stored(LLAMA, p).items() if name in LINEAR and "bf16" in kinds]
 
 
 def test_deepseek_v4_experts_are_fp4():
