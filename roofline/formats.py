@@ -2,7 +2,7 @@
 
 `parse` reads a name; `weight_bytes` says what every tensor of a model takes in a format, scales and
 the tensors that keep another type included. The figures are in data/formats.toml, llama.cpp's
-presets in presets.py, published `quantization_config`s in quantization.py.
+presets in presets.py, published `quantization_config`s in quantization.py and published.py.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def weight_bytes(arch: Architecture, fmt) -> tuple:
     """Bytes stored by each entry of `arch.tensors`, over all its layers and copies [bytes].
 
     Scales, zero points and the tensors that keep another type are included; `fmt` is a Format or a
-    `quantization.Published`. The sum is the size of the checkpoint's tensors; a llama.cpp preset's is that of the language
+    `published.Published`. The sum is the size of the checkpoint's tensors; a llama.cpp preset's is that of the language
     model's file (a vision tower is a file of its own and counts 0).
     """
     if not isinstance(fmt, Format):
