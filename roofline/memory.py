@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from . import formats
 from .model import Architecture, state_bytes_per_sequence
-from .numeric import maximum, minimum
+from .numeric import ceil, maximum, minimum
 from .parallel import Layout
 
 # Tokens that an engine runs through the model at once in prefill; longer prompts go in chunks (vLLM's max_num_batched_tokens is 8,192 for serving).
@@ -108,14 +108,15 @@ def activation_bytes(arch: Architecture, batch, prompt, tp: int = 1):
 
 def demand(arch: Architecture, weights, kv, *, batch, prompt, output, layout: Layout, overhead: float = 0.0, block: int = 1, offload: float = 0.0,
            offload_kv: float = 0.0, extra: float = 0.0) -> tuple:
-    """(weights, cache of one sequence, working memory, overhead) of one replica, summed over its chips [bytes]; all of it broadcasts.
+    """(weights, cache of one sequence, working memory, overhead) of one replica, as if every stage were the fullest [bytes]; all of it broadcasts.
 
     The replica needs weights + batch x cache + working + overhead. Arguments as in `footprint`.
     """
     group = layout.tp * layout.pp
     blocks = -(-(prompt + output) // block) * block
-    # The fullest stage holds the fullest share of layers; stages are taken as equal.
-    return (weights_per_device(arch, weights, layout, offload) * group + extra, kv_bytes(arch, kv, blocks, layout.tp) * (1 - offload_kv),
+    # The fullest stage decides what fits: with 61 layers on 3 stages it holds 21, so the replica counts as 63 layers.
+    fullest = ceil(arch.layer_count / layout.pp) * layout.pp / arch.layer_count
+    return (weights_per_device(arch, weights, layout, offload) * group * fullest + extra, kv_bytes(arch, kv, blocks, layout.tp) * (1 - offload_kv) * fullest,
             activation_bytes(arch, batch / layout.pp, prompt, layout.tp) * layout.pp, overhead * group)
 
 

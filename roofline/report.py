@@ -6,13 +6,14 @@ import json
 from dataclasses import dataclass, fields
 from math import isfinite
 
-from . import calibration, cost, formats, memory, roof, service
+from . import calibration, cost, formats, memory, reserve, roof, service
 from .fabric import fabric_of
 from .model import kv_bytes_per_token, parameters, state_bytes_per_sequence
 from .network import network_ridge
 from .phase import Phase, attention_format, decode_pass, operators_of, phase, prefill_pass
 from .scenario import Resolved, Scenario, resolve
 from .units import format_quantity
+from .ways import sentence, ways_to_fit
 
 SCHEMA = 1
 
@@ -70,8 +71,12 @@ def evaluate(scenario: Scenario | Resolved) -> Report:
     drafter = sum(formats.weight_bytes(r.drafter, r.drafter.quantization or formats.parse("bf16"))) if r.drafter else 0
     mem = memory.footprint(arch, r.weights, r.kv, batch=s.batch, prompt=s.prompt, output=s.output, layout=layout, memory_bytes=chip.memory_bytes,
                            utilisation=s.utilisation, overhead=s.overhead, block=s.block, offload=s.offload, offload_kv=s.offload_kv, extra=drafter)
+    mem["engine"] = None if chip.memory_bytes is None else reserve.reservation(
+        arch, r.weights, r.kv, batch=s.batch, prompt=s.prompt, output=s.output, layout=layout, memory_bytes=chip.memory_bytes, utilisation=s.utilisation if s.utilisation < 1 else None,
+        block=s.block if s.block > 1 else None, overhead=s.overhead or None, chunk=s.chunk or None, extra=drafter / (layout.tp * layout.pp), a100=chip.id.startswith("a100"))
     if mem["fits"] is False:
-        warnings.append(_misfit(r, mem))
+        mem["ways"] = ways_to_fit(r, drafter)
+        warnings.append({"code": "memory", "text": sentence(r, mem, mem["ways"])})
     timed = mem["fits"] is not False and not r.lacks
     roofs = roof.roofs_of(chip, layout, (r.compute, r.activations.compute, attention_format(r)), s.network, s.host)
     expectation = calibration.expectation(r) if timed else None
@@ -181,20 +186,3 @@ def _warnings(r: Resolved) -> list:
         add("network", f"{together} chips are more than the {fabric.domain:.0f} that {chip.link or 'fast links'} join; beyond them {format_quantity(fabric.network_bytes_per_s, 'B/s')} a chip "
             f"was assumed ({fabric.network_source}); --network sets it.")
     return found
-
-
-def _misfit(r: Resolved, mem: dict) -> dict:
-    """The refusal, with the nearest change that fits."""
-    s, group = r.scenario, r.layout.tp * r.layout.pp
-    need, have = format_quantity(mem["total_bytes"], "B"), format_quantity(mem["available_bytes"], "B")
-    ways = [f"{mem['min_devices']} such chips hold it"]
-    if mem["max_batch"]:
-        ways.append(f"a batch of {mem['max_batch']:,} fits")
-    for name in ("fp8", "int4"):
-        fmt = formats.parse(name)
-        smaller = sum(formats.weight_bytes(r.arch, fmt))
-        if smaller < mem["weights_bytes"] and mem["total_bytes"] - (mem["weights_bytes"] - smaller) <= mem["available_bytes"]:
-            ways.append(f"{name.upper()} weights fit")
-            break
-    return {"code": "memory", "text": f"{r.arch.name or r.arch.id} needs {need} here (weights {format_quantity(mem['weights_bytes'], 'B')}, KV cache "
-            f"{format_quantity(mem['kv_bytes_stored'], 'B')}); {group} x {r.chip.name} ha{'s' if group == 1 else 've'} {have}, so no time is given. {'; '.join(ways).capitalize()}."}
