@@ -70,15 +70,19 @@ def name_key(name: str) -> str:
 
 
 @lru_cache(maxsize=1)
+def _table() -> dict:
+    return tomllib.loads((files("roofline") / "data" / "formats.toml").read_text("utf-8"))
+
+
+@lru_cache(maxsize=1)
 def catalogue() -> dict:
     """Every named format, by its name in data/formats.toml.
 
     >>> catalogue()["bf16"].bits
     16
     """
-    table = tomllib.loads((files("roofline") / "data" / "formats.toml").read_text("utf-8"))
     formats = {}
-    for name, row in table.items():
+    for name, row in _table().items():
         block = tuple(row["block"]) if "block" in row else None
         formats[name] = Format(
             name=name, bits=row.get("bits") or block[1] * 8 / block[0], compute=row["compute"],
@@ -92,9 +96,8 @@ def catalogue() -> dict:
 @lru_cache(maxsize=1)
 def names() -> dict:
     """Every literal name and alias (in the form of `name_key`) -> the name in data/formats.toml."""
-    table = tomllib.loads((files("roofline") / "data" / "formats.toml").read_text("utf-8"))
     names = {}
-    for name, row in table.items():
+    for name, row in _table().items():
         for alias in (name, *row.get("aliases", ())):
             names.setdefault(name_key(alias), name)
     return names

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ..errors import InputError, nearest
 from ..model import Architecture
+from ..params_json import is_params, to_config
 from . import dense, hybrid, layered, legacy, mamba, moe, others, remote, wrappers  # noqa: F401 (they register their families)
 from .parts import Build
 from .reader import Reader
@@ -48,6 +49,8 @@ def from_hf_config(config: dict, *, id: str = "custom", read_as: str | None = No
     """
     if not isinstance(config, dict):
         raise InputError("config", type(config).__name__, "must be a JSON object")
+    if is_params(config):  # Meta's and Mistral's own params.json
+        config = to_config(config)
     model_type = config.get("model_type")
     kind = read_as or model_type
     if not isinstance(kind, str) or kind not in FAMILIES:
