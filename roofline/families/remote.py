@@ -168,3 +168,13 @@ def nemotron_nas(m: Build):
         layers = tuple(linear.get(part, ()))
         m.linear(name, "attention_projection" if part == "attention" else "mlp", h, h, layers=layers)
         m.norm(norm, layers=layers)
+
+
+@family("phi-msft")
+def phi_msft(m: Build):
+    """Phi 1-2 as first published: one norm and a parallel attention and feed-forward in every layer."""
+    h = m.hidden
+    m.embed(name="transformer.embd.wte", head="lm_head.linear", norm="lm_head.ln", norm_bias=True, head_bias=True)
+    m.gqa(kv=m.c.opt("n_head_kv", fallback=None) or m.heads, d=m.split(h, m.heads), prefix="mixer.", fused="Wqkv", out="out_proj", bias=True)
+    m.plain_mlp(m.c.opt("n_inner", fallback=None) or 4 * h)
+    m.norm("ln", bias=True)
