@@ -127,27 +127,30 @@ def hourly_price(s, chip) -> tuple:
     return chip.usd_per_hour, chip.price_source
 
 
-def cost(r, prefill_s, tpot_s, request_s, cached_s=None, prefill_usd_per_hour: float = 0.0, prefill_tokens_per_s=None) -> dict:
+def cost(r, prefill_s, tpot_s, cached_s=None, prefill_usd_per_hour: float = 0.0, prefill_tokens_per_s=None) -> dict:
     """The `cost` part of a Report for one set of times (limits or expectations); None where no price or no time is known.
 
     Each phase pays for the time it holds one replica's chips: input = price x prefill time / new prompt tokens, output = price x TPOT /
     batch. With a separate prefill pool the input is priced on that pool. The whole bill over output tokens is given too.
-    prefill_s [s]: of the batch; tpot_s [s]; request_s [s]: a request's whole stay; cached_s [s]: extra prefill time that cached tokens cause.
+    break_even_share: the output rate at which owning costs what the API charges, over what this deployment can put out while decoding.
+    prefill_s [s]: of the batch; tpot_s [s]; cached_s [s]: extra prefill time that cached tokens cause.
     """
     s, layout = r.scenario, r.layout
     each, source = hourly_price(s, r.chip)
     empty = {"usd_per_million_input_tokens": None, "usd_per_million_cached_input_tokens": None, "usd_per_million_output_tokens": None,
              "usd_per_million_output_tokens_all_in": None, "usd_per_hour": None if each is None else each * layout.devices, "source": source,
-             "break_even_tokens_per_s": None, "usd_per_million_output_api": s.api_usd_per_million}
+             "break_even_tokens_per_s": None, "break_even_share": None, "usd_per_million_output_api": s.api_usd_per_million,
+             "flops_per_usd_peak": None if not each else flops_per_usd(max(v for _, v in r.chip.peaks), each), "bytes_per_usd_peak": None if not each else flops_per_usd(r.chip.bandwidth_bytes_per_s, each)}
     if each is None or tpot_s is None or prefill_s is None:
         return empty
     replica = each * layout.devices / layout.dp
     price_in, price_out, all_in = token_prices(replica, s.batch, s.prompt - s.cached, s.output, prefill_s, tpot_s, prefill_usd_per_hour, prefill_tokens_per_s)
+    even = break_even_tokens_per_s(each * layout.devices, s.api_usd_per_million) if s.api_usd_per_million else None
     return empty | {
         "usd_per_million_input_tokens": price_in, "usd_per_million_output_tokens": price_out,
         "usd_per_million_cached_input_tokens": usd_per_million(replica, s.batch * s.cached / cached_s) if s.cached and cached_s else 0.0 if s.cached else None,
         "usd_per_million_output_tokens_all_in": all_in,
-        "break_even_tokens_per_s": break_even_tokens_per_s(each * layout.devices, s.api_usd_per_million) if s.api_usd_per_million else None,
+        "break_even_tokens_per_s": even, "break_even_share": None if even is None else even * tpot_s / (s.batch * layout.dp),
     }
 
 
@@ -171,19 +174,55 @@ def dram_pj_per_byte(memory_type: str) -> tuple:
     return None, ""
 
 
-def energy(r, decode, tpot_s, prefill_s) -> dict:
-    """The `energy` part of a Report: joules per token as TDP x time x PUE, beside the part that memory traffic takes.
+def compute_pj_per_flop(chip, roof: str) -> tuple:
+    """(picojoules per FLOP of matrix arithmetic in a format, how it is known), or (None, "") where neither is published.
 
-    TDP x time is a ceiling at these times: chips that wait draw less. Memory traffic: bytes of a step x pJ/byte / batch.
+    The lower of a published figure for the instruction and what the whole board takes per FLOP at its peak (TDP / peak): arithmetic
+    cannot take more than the board does.
+
+    >>> from roofline.hardware import load
+    >>> [round(compute_pj_per_flop(load(id), "bf16")[0], 2) for id in ("h100-sxm", "a100-80gb-sxm")]
+    [0.71, 1.05]
+    """
+    table = _energy_table()
+    entry = table["compute"].get(roof)
+    board = chip.tdp_w / chip.roof_of(roof)[1] * 1e12 if chip.tdp_w else None
+    if entry and (board is None or entry["pj_per_flop"] <= board):
+        return entry["pj_per_flop"], f"{table['compute_source']['source']} ({entry['how']})"
+    return (board, "TDP / peak of the board: a ceiling") if board else (None, "")
+
+
+def energy(r, decode, tpot_s, prefill_s, tokens_per_step: float = 1.0) -> dict:
+    """The `energy` part of a Report: joules per token as TDP x time x PUE, beside what traffic and arithmetic of the operators take.
+
+    TDP x time is a ceiling at these times: chips that wait draw less. Of a decode step, `dram_joules_per_output_token` = bytes x pJ/byte
+    and `compute_joules_per_output_token` = FLOPs x pJ/FLOP, over batch x tokens_per_step; `groups` gives both by operator group;
+    what the sum leaves of the ceiling is caches, wires, leakage and waiting (`rest_joules_per_output_token`).
     """
     s, chip = r.scenario, r.chip
     per_byte, source = dram_pj_per_byte(chip.memory_type)
     chips = r.layout.devices / r.layout.dp
     watts = None if chip.tdp_w is None else chip.tdp_w * chips * s.pue
+    out = s.batch * tokens_per_step
+    groups, dram, compute, how = {}, 0.0, 0.0, ""
+    for op in decode.operators:
+        if op.group == "collective":
+            continue
+        cell = groups.setdefault(op.group, {"group": op.group, "dram_joules": 0.0 if per_byte else None, "compute_joules": 0.0})
+        if per_byte:
+            cell["dram_joules"] += op.bytes * per_byte * 1e-12 / out
+            dram += op.bytes * per_byte * 1e-12 / out
+        per_flop, known = compute_pj_per_flop(chip, op.roof) if op.roof != "vector" else (0.0, "")
+        how = how or known
+        cell["compute_joules"] = None if per_flop is None or cell["compute_joules"] is None else cell["compute_joules"] + op.flops * per_flop * 1e-12 / out
+        compute = None if per_flop is None or compute is None else compute + op.flops * per_flop * 1e-12 / out
+    total = joules_per_token(watts, tpot_s, s.batch) if watts and tpot_s else None
     return {
-        "joules_per_output_token": joules_per_token(watts, tpot_s, s.batch) if watts and tpot_s else None,
-        "joules_per_input_token": joules_per_token(watts, prefill_s, s.batch * (s.prompt - s.cached)) if watts and prefill_s else None,
+        "joules_per_output_token": total, "joules_per_input_token": joules_per_token(watts, prefill_s, s.batch * (s.prompt - s.cached)) if watts and prefill_s else None,
         "basis": "TDP x time x PUE: a ceiling, since chips that wait draw less", "watts": watts,
-        "dram_joules_per_output_token": decode.bytes["total"] * per_byte * 1e-12 / s.batch if per_byte and not s.draft else None, "dram_pj_per_byte": per_byte, "dram_source": source,
-        "flops_per_joule_peak": max(v for _, v in chip.peaks) / chip.tdp_w if chip.tdp_w else None,
+        "dram_joules_per_output_token": dram if per_byte else None, "dram_pj_per_byte": per_byte, "dram_source": source,
+        "compute_joules_per_output_token": compute, "compute_source": how if compute is not None else "",
+        "rest_joules_per_output_token": max(0.0, total - dram * s.pue - compute * s.pue) if total and per_byte and compute is not None else None,
+        "groups": list(groups.values()),
+        "flops_per_joule_peak": max(v for _, v in chip.peaks) / chip.tdp_w if chip.tdp_w else None, "bytes_per_joule_peak": chip.bandwidth_bytes_per_s / chip.tdp_w if chip.tdp_w else None,
     }

@@ -113,7 +113,7 @@ def evaluate(scenario: Scenario | Resolved) -> Report:
             "compute_peak_flops_per_s": peak, "bits_per_weight": 8 * mem["weights_bytes"] / max(1, parameters(arch)["total"]),
         },
         prefill=prefill, decode=decode, memory=mem, serving=serving,
-        cost=money, energy=cost.energy(r, decode, serving["expected_tpot_s"] or serving["tpot_s"], prefill.expected_s or prefill.limit_s),
+        cost=money, energy=cost.energy(r, decode, serving["expected_tpot_s"] or serving["tpot_s"], prefill.expected_s or prefill.limit_s, serving["tokens_per_step"]),
         expectation=None if expectation is None else _plain(expectation),
     )
 
@@ -142,8 +142,8 @@ def _money(r: Resolved, prefill: Phase, serving: dict) -> dict:
         alone = roof.limit_parts(operators_of(fresh, prefill_pass(fresh.scenario, r.layout)),
                                  roof.roofs_of(r.chip, r.layout, (r.compute, attention_format(r)), s.network, s.host), r.layout)
         cached_s = prefill.limit_s - max(alone) / (r.layout.pp if max(alone) == alone[0] else 1)
-    limit = cost.cost(r, prefill.limit_s, serving["tpot_s"], None, cached_s, **extra)
-    expected = cost.cost(r, prefill.expected_s, serving["expected_tpot_s"], None, **extra)
+    limit = cost.cost(r, prefill.limit_s, serving["tpot_s"], cached_s, **extra)
+    expected = cost.cost(r, prefill.expected_s, serving["expected_tpot_s"], **extra)
     return limit | {"expected_" + k: v for k, v in expected.items() if k.startswith("usd_per_million") and k != "usd_per_million_output_api"}
 
 
