@@ -6,15 +6,39 @@ finds the one for the config's model_type and refuses what it does not know.
 
 from __future__ import annotations
 
+import re
+from functools import lru_cache
+
 from ..errors import InputError, nearest
 from ..model import Architecture
 from ..params_json import is_params, to_config
 from . import dense, hybrid, layered, legacy, mamba, moe, others, remote, wrappers  # noqa: F401 (they register their families)
+from .params import is_params, to_config
 from .parts import Build
 from .reader import Reader
 from .registry import FAMILIES
 
 LARGEST_TOTAL = 1e15  # parameters
+
+
+_OWN_SIZES = ("hidden_size", "num_hidden_layers", "n_embd", "n_layer", "d_model", "n_layers", "num_layers")
+_CLASSES = {"hunyuandensev1": "hunyuan_v1_dense", "hunyuanmoev1": "hunyuan_v1_moe", "minimaxm3sparse": "minimax_m3_vl", "gptbigcode": "gpt_bigcode", "kimik25": "kimi_k25",
+            "gpt2lmhead": "gpt2", "chatglm": "chatglm", "qwenlmhead": "qwen"}
+
+
+@lru_cache(maxsize=1)
+def _by_class() -> dict:
+    """Model classes, without their last word and without case -> model_type."""
+    return {re.sub(r"[_-]", "", t).lower(): t for t in reversed(known_types())} | _CLASSES
+
+
+def _implied(config: dict) -> str | None:
+    """The family that `architectures` names, if it is one that is known."""
+    names = config.get("architectures")
+    if not isinstance(names, list) or not names or not isinstance(names[0], str) or len(names[0]) > 200:
+        return None
+    stem = re.sub(r"(ForCausalLM|ForConditionalGeneration|ForVision2Seq|LMHeadModel|Model)$", "", names[0])
+    return _by_class().get(re.sub(r"[_-]", "", stem).lower())
 
 
 def published(config: dict, m: Build):
@@ -49,13 +73,26 @@ def from_hf_config(config: dict, *, id: str = "custom", read_as: str | None = No
     """
     if not isinstance(config, dict):
         raise InputError("config", type(config).__name__, "must be a JSON object")
-    if is_params(config):  # Meta's and Mistral's own params.json
+    notes = []
+    if is_params(config):
         config = to_config(config)
+        notes.append("Read from a params.json.")
     model_type = config.get("model_type")
+    implied = _implied(config)
+    if model_type is None and implied:
+        notes.append(f"The config has no model_type; its architectures say {implied!r}.")
+        model_type = implied
+    elif implied and implied != model_type and "text_config" in config and not any(k in config for k in _OWN_SIZES):
+        notes.append(f"model_type says {model_type!r}, but the config is that of the wrapper its architectures name, {implied!r}.")
+        model_type = implied
     kind = read_as or model_type
+    if kind is None:
+        raise InputError("model_type", None, "is missing and must name the model's family, as in a Hugging Face config.json")
     if not isinstance(kind, str) or kind not in FAMILIES:
-        raise InputError("model_type", kind, f"is not a known family{nearest(str(kind), FAMILIES)}; to read it as a family that is known, say so with --read-as FAMILY")
+        hint = f"; its architectures name {implied!r}" if implied else nearest(str(kind), FAMILIES)
+        raise InputError("model_type", kind, f"is not a known family{hint}; to read it as a family that is known, say so with --read-as FAMILY")
     m = Build(Reader(config, kind))
+    m.notes += notes
     if read_as and read_as != model_type:
         m.notes.append(f"model_type {model_type!r} was read as {read_as!r} because you asked for it; its own parts may differ.")
     FAMILIES[kind](m)

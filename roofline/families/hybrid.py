@@ -191,7 +191,7 @@ def nemotron_h(m: Build):
     elif pattern is not None:
         kinds = [symbols.get(s, s) for s in pattern]
     else:
-        raise InputError("hybrid_override_pattern", "is missing", "must say which part each layer has (or layers_block_type)")
+        raise InputError("hybrid_override_pattern", None, "is missing and must say which part each layer has (or layers_block_type)")
     for kind in kinds:
         if kind not in symbols.values():
             raise InputError("hybrid_override_pattern", kind, "must be made of M, E, * and -")

@@ -390,7 +390,7 @@ def dbrx(m: Build):
     c, h = m.c, m.hidden
     attn, ffn = c.sub("attn_config", "dbrx_attention"), c.sub("ffn_config", "dbrx_ffn")
     if attn is None or ffn is None:
-        raise InputError("ffn_config", "is missing", "must describe the experts of a dbrx model (and attn_config its attention)")
+        raise InputError("ffn_config", None, "is missing and must describe the experts of a dbrx model (and attn_config its attention)")
     m.embed(name="transformer.wte", norm="transformer.norm_f")
     kv = attn.int("kv_n_heads", fallback=1)
     m.gqa(kv=kv, d=m.split(h, m.heads), prefix="norm_attn_norm.attn.", fused="Wqkv", out="out_proj")

@@ -82,7 +82,7 @@ class Reader:
                 return value
         if fallback is not _MISSING:
             return fallback
-        raise InputError(self.field(name), "is missing", f"must be given for a {self.type} model")
+        raise InputError(self.field(name), None, f"is missing and must be given for a {self.type} model")
 
     def _whole(self, name: str, value, low: int, high: int | None) -> int:
         high = largest(name) if high is None else high
@@ -95,7 +95,7 @@ class Reader:
     def need(self, name: str) -> int:
         """A size nothing can run without: at the top level of a config it must be written down."""
         if not self.path and not self.has(name):
-            raise InputError(self.field(name), "is missing", f"must be given for a {self.type} model (no default is assumed for it)")
+            raise InputError(self.field(name), None, f"is missing and must be given for a {self.type} model (no default is assumed for it)")
         return self._whole(name, self.get(name), 1, None)
 
     def int(self, name: str, low: int = 1, high: int | None = None, fallback=_MISSING) -> int:
@@ -168,7 +168,7 @@ class Reader:
         value = self._given(name)
         if value is _MISSING or value is None:
             if required:
-                raise InputError(self.field(name), "is missing", f"must be an object in a {self.type} config")
+                raise InputError(self.field(name), None, f"is missing and must be an object in a {self.type} config")
             return None
         if not isinstance(value, dict):
             raise InputError(self.field(name), value, "must be an object")

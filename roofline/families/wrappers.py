@@ -24,7 +24,7 @@ def language(m: Build, default: str, text: str = "text_config", tie: bool | None
             m.notes.append(f"The config has no {text}: like the reference implementation, this takes the sizes of its class and leaves the top-level ones aside.")
             inner = Reader({}, default, path=text, assumed=top.assumed)
         elif not top.has("hidden_size") and not top.has("num_hidden_layers"):
-            raise InputError(text, "is missing", f"must hold the language model of a {top.type} config")
+            raise InputError(text, None, f"is missing and must hold the language model of a {top.type} config")
         else:
             inner = Reader(top.raw, default, assumed=top.assumed)
     m.tie = top.flag("tie_word_embeddings", False) if tie is None else tie
