@@ -7,11 +7,12 @@ mistaken to the vocabulary of last resort. A fact that the file does not state s
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from ..errors import InputError
 from . import generic, jsonish, kernels, llama_bench, llama_other, loadtests, local, roofs, serving, sglang, torch_profile, trtllm
 from .reading import Reading, Sheet
-from .text import decode, lines_of, plain
+from .text import collapse, decode, lines_of, plain
 
 __all__ = ["Reading", "read"]
 
@@ -31,12 +32,14 @@ def read(data: bytes, name: str = "") -> Reading:
     shown = re.split(r"[\\/]", name)[-1] or "input"
     text = decode(data, shown)
     jsonish.guard(text, shown)
-    found = jsonish.find(text, shown)
-    cleaned = plain(text)
+    short, counts = collapse(text)
+    found = jsonish.find(text if text.lstrip()[:1] in "{[" else short, shown)
+    cleaned = plain(short)
     lines = lines_of(cleaned)
     if not found.values and ("{" in cleaned or "[" in cleaned) and cleaned != text:
         found = jsonish.find("\n".join(lines), shown)  # JSON inside a quote, a web page or a colour terminal
-    sheets = _read_all(cleaned, lines, found)
+    records = [v for v in found.values if isinstance(v, dict)]
+    sheets = _read_all(_Document(cleaned, lines, records, found.damaged, {lines_of(plain(k))[0]: n for k, n in list(counts.items())[:2000]}))
     sheet = _choose(sheets)
     if sheet is None:
         rule = "breaks off inside its JSON; give the whole file" if found.damaged and not found.values else (
@@ -47,69 +50,92 @@ def read(data: bytes, name: str = "") -> Reading:
         raise InputError("file", shown, f"is {sheet.tool} output without a usable figure ({reason[:300]})")
     if found.damaged and not any(w.startswith("truncated") for w in sheet.warnings) and found.values and text.lstrip()[:1] in "{[":
         sheet.warn("truncated", "the file breaks off inside a record; only whole records are read")
+    if counts:
+        sheet.warn("repeated_lines", f"{len(counts)} lines stand up to {max(counts.values())} times in the file; each is read at most 40 times")
     return sheet.reading()
 
 
-def _read_all(text: str, lines: list[str], found: jsonish.Json) -> list[Sheet]:
-    """Run the readers group by group; a group that finds its tool keeps the later ones from guessing."""
-    values, damaged = found.values, found.damaged
-    records = [v for v in values if isinstance(v, dict)]
-    exact = [
-        lambda: torch_profile.read_trace(records),
-        lambda: llama_bench.read_records(records, damaged),
-        lambda: llama_other.read_batched(lines, records, damaged),
-        lambda: llama_other.read_server(records),
-        lambda: llama_other.read_ollama(lines, records),
-        lambda: sglang.read_one_batch(lines, records),
-        lambda: sglang.read_one_batch_server(lines, records),
-        lambda: trtllm.read_bench(lines, records),
-        lambda: loadtests.read_genai_json(records),
-        lambda: loadtests.read_llmperf(records),
-        lambda: loadtests.read_guidellm(records),
-        lambda: local.read_optimum(records),
-        lambda: loadtests.read_mlperf_table(records),
-        lambda: roofs.read_ert(lines, records),
-        lambda: serving.read_results(records, damaged),
-        lambda: serving.read_throughput(lines, records),
-        lambda: serving.read_latency(lines, records),
-        lambda: llama_bench.read_sql(text),
-        lambda: llama_bench.read_csv(lines),
-        lambda: llama_bench.read_markdown(lines),
-        lambda: llama_other.read_timings(lines),
-        lambda: llama_other.read_kobold(lines),
-        lambda: llama_other.read_chat_lines(lines, records),
-        lambda: serving.read_console(lines),
-        lambda: trtllm.read_benchmark_lines(lines),
-        lambda: loadtests.read_genai_console(lines),
-        lambda: loadtests.read_mlperf(lines, records),
-        lambda: loadtests.read_lmdeploy(lines),
-        lambda: loadtests.read_tgi(lines),
-        lambda: loadtests.read_perf_analyzer(lines),
-        lambda: local.read_mlx(lines),
-        lambda: local.read_mlc(lines),
-        lambda: local.read_exllama(lines),
-        lambda: local.read_gpt_fast(lines),
-        lambda: local.read_openvino(lines),
-        lambda: local.read_onnx(lines, records),
-        lambda: local.read_client_summary(lines),
-        lambda: kernels.read_ncu_csv(lines),
-        lambda: kernels.read_ncu_text(lines),
-        lambda: kernels.read_nsys(lines),
-        lambda: kernels.read_rocprof(lines),
-        lambda: kernels.read_rocprof_compute(lines),
-        lambda: torch_profile.read_table(lines),
-        lambda: roofs.read_likwid(lines),
-        lambda: roofs.read_advisor(lines),
-        lambda: roofs.read_stream(lines),
-        lambda: roofs.read_clpeak(lines),
-        lambda: roofs.read_cuda_bandwidth(lines),
-        lambda: roofs.read_mixbench(lines),
-    ]
-    sheets = [sheet for reader in exact if (sheet := reader()) is not None]
-    if not sheets and (logs := serving.read_logs(lines)):
-        sheets.append(logs)
-    if not sheets and (loose := generic.read_generic(lines, records)):
-        sheets.append(loose)
+# Each reader with the words one of which must stand in the text: most files need two or three of these loops over lines.
+_READERS = (
+    (('"traceEvents"', '"ph"'), lambda d: torch_profile.read_trace(d.records)),
+    (("avg_ts", "avg_ns"), lambda d: llama_bench.read_records(d.records, d.damaged)),
+    (("N_KV", "speed_tg"), lambda d: llama_other.read_batched(d.lines, d.records, d.damaged)),
+    (("_per_second",), lambda d: llama_other.read_server(d.records)),
+    (("eval rate", "eval duration", "eval_duration", "eval count"), lambda d: llama_other.read_ollama(d.lines, d.records)),
+    (("latency:", "prefill_throughput", "decode_throughput"), lambda d: sglang.read_one_batch(d.lines, d.records)),
+    (("batch size", "batch_size"), lambda d: sglang.read_one_batch_server(d.lines, d.records)),
+    (("PERFORMANCE ", "performance"), lambda d: trtllm.read_bench(d.lines, d.records)),
+    (('"avg"',), lambda d: loadtests.read_genai_json(d.records)),
+    (("results_",), lambda d: loadtests.read_llmperf(d.records)),
+    (("metrics",), lambda d: loadtests.read_guidellm(d.records)),
+    (("decode",), lambda d: local.read_optimum(d.records)),
+    (("Performance_Result", "Units"), lambda d: loadtests.read_mlperf_table(d.records)),
+    ((" EMP", "empirical"), lambda d: roofs.read_ert(d.lines, d.records)),
+    (("request_throughput",), lambda d: serving.read_results(d.records, d.damaged)),
+    (("benchmark_values",), lambda d: serving.read_pytorch_format(d.records)),
+    (("Throughput:", "requests_per_second"), lambda d: serving.read_throughput(d.lines, d.records)),
+    (("latency:", "avg_latency"), lambda d: serving.read_latency(d.lines, d.records)),
+    (("INSERT INTO", "insert into"), lambda d: llama_bench.read_sql(d.text)),
+    (("avg_ts",), lambda d: llama_bench.read_csv(d.lines, d.counts)),
+    (("/s", "/ s", "/S"), lambda d: llama_bench.read_markdown(d.lines, d.counts)),
+    ((" time", "Generation:"), lambda d: llama_other.read_timings(d.lines)),
+    (("Generat", "GenerationSpeed"), lambda d: llama_other.read_kobold(d.lines)),
+    (("Output generated in", "T/s", "irst token", "irst Token", "tokens_per_second", "Tokens/Second"), lambda d: llama_other.read_chat_lines(d.lines, d.records)),
+    (("hroughput", "HROUGHPUT"), lambda d: serving.read_console(d.lines)),
+    (("[BENCHMARK]", "token_throughput"), lambda d: trtllm.read_benchmark_lines(d.lines)),
+    (("avg", "Value"), lambda d: loadtests.read_genai_console(d.lines)),
+    (("Result is", "result_validity"), lambda d: loadtests.read_mlperf(d.lines, d.records)),
+    (("Benchmark duration", "completion token", "Profile Throughput"), lambda d: loadtests.read_lmdeploy(d.lines)),
+    (("Batch Size",), lambda d: loadtests.read_tgi(d.lines)),
+    (("infer/sec",), lambda d: loadtests.read_perf_analyzer(d.lines)),
+    (("prompt_tps", "Generation:", "Prompt:"), lambda d: local.read_mlx(d.lines)),
+    (("decode:", "decoding-time"), lambda d: local.read_mlc(d.lines)),
+    (("** Length", "** Position", "tokens/second"), lambda d: local.read_exllama(d.lines)),
+    (("Time for inference", "Average tokens/sec"), lambda d: local.read_gpt_fast(d.lines)),
+    (("oken latency", "TPOT"), lambda d: local.read_openvino(d.lines)),
+    (("Token Generation", "token generation"), lambda d: local.read_onnx(d.lines, d.records)),
+    (("Latency Per Token",), lambda d: local.read_client_summary(d.lines)),
+    (("AutoRegressive", "AR throughput", "Prefill results", "TFLOPs/sec/device"), lambda d: local.read_maxtext(d.lines)),
+    (("token/s",), lambda d: local.read_candle(d.lines)),
+    (("Kernel Name",), lambda d: kernels.read_ncu_csv(d.lines)),
+    (("Section: ",), lambda d: kernels.read_ncu_text(d.lines)),
+    (("Total Time", "Duration (", "GPU activities"), lambda d: kernels.read_nsys(d.lines)),
+    (("Ns", "_Timestamp", "Counter_Name", "FETCH_SIZE"), lambda d: kernels.read_rocprof(d.lines)),
+    (("HBMBw",), lambda d: kernels.read_rocprof_compute(d.lines)),
+    (("# of Calls",), lambda d: torch_profile.read_table(d.lines)),
+    (("MByte", "MFlops/s", "MFLOP/s"), lambda d: roofs.read_likwid(d.lines)),
+    (("gflops", "GFLOPS"), lambda d: roofs.read_advisor(d.lines)),
+    (("Function",), lambda d: roofs.read_stream(d.lines)),
+    (("GBPS", "gbps"), lambda d: roofs.read_clpeak(d.lines)),
+    (("Bandwidth", "SUM "), lambda d: roofs.read_cuda_bandwidth(d.lines)),
+    (("mixbench", "Flops/byte"), lambda d: roofs.read_mixbench(d.lines)),
+    (("flops", "FLOPS", "Gflops", "GFLOPs"), lambda d: roofs.read_gemm(d.lines)),
+)
+# Asked only when none of the above knows the text: the first that answers is used.
+_FALLBACKS = (
+    lambda d: serving.read_logs(d.lines),
+    lambda d: serving.read_progress(d.lines),
+    lambda d: generic.read_generic(d.lines[:20_000], d.records),
+)
+
+
+@dataclass(frozen=True)
+class _Document:
+    """One file in the forms the readers want."""
+
+    text: str
+    lines: list[str]
+    records: list[dict]
+    damaged: bool
+    counts: dict[str, int]  # how often a line stood in the file, where copies were cut
+
+
+def _read_all(document: _Document) -> list[Sheet]:
+    """Run the readers whose words stand in the text."""
+    sheets = [sheet for needles, reader in _READERS if any(n in document.text for n in needles) and (sheet := reader(document)) is not None]
+    for reader in _FALLBACKS:
+        if not sheets and (sheet := reader(document)) is not None:
+            sheets.append(sheet)
     return sheets
 
 

@@ -43,7 +43,7 @@ def find(text: str, name: str = "input") -> Json:
     >>> find('[{"a": 1}, {"a": 2}, {"a"').values, find('[{"a": 1}, {"a": 2}, {"a"').damaged
     ([{'a': 1}, {'a': 2}], True)
     """
-    if "{" not in text and "[" not in text:
+    if "{" not in text and "[" not in text or text.lstrip()[:1] not in ("{", "[") and not re.search(r"[\[{]\s*[\"{\[']", text):
         return Json([])
     exact = "traceEvents" not in text  # a trace has millions of numbers and needs no spelling
     body = text.strip().lstrip("\ufeff")

@@ -35,9 +35,9 @@ def is_bench_header(row: list[str]) -> bool:
     return len(names) > 1 and any(_TEST_PART.search(n) and re.search(r"t/s|tok", n) for n in names)
 
 
-def read_markdown(lines: list[str]) -> Sheet | None:
+def read_markdown(lines: list[str], counts: dict[str, int] | None = None) -> Sheet | None:
     """Rows of every llama-bench table in the text, whatever stands around it."""
-    tables = pipe_tables(lines, is_bench_header)
+    tables = pipe_tables(lines, is_bench_header, counts)
     if not tables:
         tables = delimited(lines, lambda row: len(row) > 3 and is_bench_header(row) and "model" in [_plain_header(c) for c in row])
     if not any(t.rows for t in tables):
@@ -62,6 +62,8 @@ def _markdown_rows(sheet: Sheet, table: Table, mark: str) -> None:
     for line, row, count in table.rows:
         if not count:
             continue
+        if sheet.full:
+            break
         record = dict(zip(names, row))
         facts = _facts_of_cells(record, mark)
         if count > 1:
@@ -207,9 +209,9 @@ def read_records(records: list, damaged: bool = False) -> Sheet | None:
     return sheet
 
 
-def read_csv(lines: list[str]) -> Sheet | None:
+def read_csv(lines: list[str], counts: dict[str, int] | None = None) -> Sheet | None:
     """Rows of CSV, also saved again by a spreadsheet (semicolons, decimal commas) or under a header that lacks a column."""
-    tables = delimited(lines, lambda row: "avg_ts" in row and ("n_prompt" in row or "n_gen" in row))
+    tables = delimited(lines, lambda row: "avg_ts" in row and ("n_prompt" in row or "n_gen" in row), counts)
     if not tables:
         return None
     sheet = Sheet("llama-bench")
@@ -217,7 +219,7 @@ def read_csv(lines: list[str]) -> Sheet | None:
         records = as_records(table)
         names = [n for n in table.header if n in ("avg_ts", "stddev_ts", "model_size")]
         mark = decimal_mark(r[n] for _, r, _ in records[:200] for n in names)
-        for line, record, count in records:
+        for line, record, count in records[:10_000]:
             record_row(sheet, record, mark, f"line {line}", count)
         for line, row, count in table.rows:
             if not count:

@@ -262,7 +262,9 @@ def _lmdeploy_new(lines: list[str]) -> Sheet | None:
         if m := re.match(rf"\W*([A-Z][\w ()/-]{{3,50}}?)\s{{2,}}({NUMBER}|true|false|-)((?:\s+{NUMBER}|\s+-)*)\s*$", line):
             said.setdefault(" ".join(m[1].split()), m[2])
     mark = decimal_mark(said.values())
-    get = lambda key: number(said.get(key), mark)  # noqa: E731
+    def get(key: str) -> float | None:
+        value = number(said.get(key), mark)
+        return value if value is not None and abs(value) < 1e15 else None
     done = get("Successful requests") or get("Total requests")
     if get("Successful requests") == 0:
         sheet.warn("no_completed_requests", "0 requests succeeded; its rates are no measurement")

@@ -252,3 +252,35 @@ def read_client_summary(lines: list[str]) -> Sheet | None:
     for name, metric in (("Time To First Token", "ttft_ms"), ("Latency Per Token", "tpot_ms"), ("Qps", "request_tps")):
         sheet.row(metric, number(said.get(name), mark), said.get(name), stat="mean" if metric.endswith("_ms") else None, **own)
     return sheet
+
+
+def read_maxtext(lines: list[str]) -> Sheet | None:
+    """MaxText's inference_microbenchmark: prefill per length, autoregressive steps of the whole batch, per device figures."""
+    sheet = Sheet("maxtext")
+    length = None
+    step: dict[str, str] = {}
+    for line in lines:
+        if m := re.search(r"Prefill (?:benchmark )?results for length (\d+)", line):
+            length = int(m[1][:9])
+        elif m := re.match(rf"\W*Prefill (?:step )?average time:\s*({NUMBER})\s*ms", line):
+            sheet.row("ttft_ms", number(m[1]), m[1], stat="mean", n_prompt=length)
+        elif m := re.match(rf"\W*Prefill TFLOPs/sec/device:\s*({NUMBER})", line):
+            sheet.row("gflops", number(m[1]), m[1], scale=1000, phase="prefill", n_prompt=length, per_device=True)
+        elif m := re.match(rf"\W*(?:AR |AutoRegressive )(step average time|global batch size|throughput|(?:memory )?bandwidth per device):\s*({NUMBER})", line, re.I):
+            step[m[1].lower()] = m[2]
+    batch = whole(step.get("global batch size"))
+    sheet.row("decode_tps", number(step.get("throughput")), step.get("throughput"), batch=batch, aggregate=True)
+    bandwidth = step.get("memory bandwidth per device") or step.get("bandwidth per device")
+    sheet.row("bandwidth_gbs", number(bandwidth), bandwidth, phase="decode", per_device=True, batch=batch)
+    return sheet if sheet.rows else None
+
+
+def read_candle(lines: list[str]) -> Sheet | None:
+    """candle's examples: "100 prompt tokens processed: 55.3 token/s", "99 tokens generated: 33.2 token/s"."""
+    sheet = Sheet("candle")
+    for line in lines:
+        if m := re.match(rf"\W*(\d+) prompt tokens processed:\s*({NUMBER}) token/s", line):
+            sheet.row("prefill_tps", number(m[2]), f"{m[2]} token/s", n_prompt=int(m[1][:9]))
+        elif sheet.rows and (m := re.match(rf"\W*(\d+) tokens generated:\s*({NUMBER}) token/s", line)):
+            sheet.row("decode_tps", number(m[2]), f"{m[2]} token/s", n_gen=int(m[1][:9]))
+    return sheet if sheet.rows else None

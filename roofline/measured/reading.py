@@ -91,6 +91,11 @@ class Sheet:
         if line not in self.warnings and len(self.warnings) < 200:
             self.warnings.append(line)
 
+    @property
+    def full(self) -> bool:
+        """True when more rows than are kept have been added."""
+        return len(self.rows) > MAX_ROWS
+
     def fact(self, **facts) -> None:
         """Note facts of the whole file; one that is already known stays."""
         for key, value in facts.items():
@@ -131,6 +136,8 @@ class Sheet:
         elif metric.endswith("_tps") and figure > 1e9:
             entry["trust"] = "above_roof_expected"
             self.warn("implausible_rate", f"{label} is above 1e9 per second")
+        if len(getattr(self, into)) > 4 * MAX_ROWS:
+            return False
         getattr(self, into).append(entry)
         return True
 
@@ -138,7 +145,7 @@ class Sheet:
         """Close the sheet: merge repeats, move facts shared by all rows to `common`."""
         rows, more = _merged(self.rows), _merged(self.more)
         if len(rows) > MAX_ROWS:
-            self.warn("too_many_rows", f"the file holds {len(rows)} different figures; the first {MAX_ROWS} are kept")
+            self.warn("too_many_rows", f"the file holds more than {MAX_ROWS} different figures; the first {MAX_ROWS} are kept")
             rows = rows[:MAX_ROWS]
         common = dict(self.common)
         for key in _COMMON:

@@ -177,3 +177,29 @@ def read_mixbench(lines: list[str]) -> Sheet | None:
                     sheet.row("gflops", rate, row[i + 2], **own)
                     sheet.row("bandwidth_gbs", bandwidth, row[i + 3], **own)
     return sheet if sheet.rows and any("mixbench" in line.lower() or "Flops/byte" in line for line in lines) else None
+
+
+_GEMM = {"hipblasltgflops": "gflops", "rocblasgflops": "gflops", "hipblasgflops": "gflops", "cublasgflops": "gflops", "gflops": "gflops",
+         "hipblasltgbs": "bandwidth_gbs", "rocblasgbs": "bandwidth_gbs", "gbs": "bandwidth_gbs"}
+_DEEPGEMM = re.compile(rf"m=(\d+), n=(\d+), k=(\d+).*?({NUMBER})\s*us\s*\|\s*(?:throughput:\s*)?({NUMBER})\s*TFLOPS(?:,|\s*\|)\s*({NUMBER})\s*GB/s")
+
+
+def read_gemm(lines: list[str]) -> Sheet | None:
+    """Matrix-multiply benchmarks: CUTLASS profiler, rocBLAS and hipBLASLt CSV, DeepGEMM lines; one point per problem."""
+    sheet = Sheet("gemm-benchmark")
+    key = lambda name: re.sub(r"[^a-z0-9]", "", name.lower())  # noqa: E731
+    for table in delimited(lines, lambda row: {"m", "n", "k"} <= {key(c) for c in row} and any(key(c) in _GEMM for c in row)):
+        records = as_records(table)
+        mark = decimal_mark(v for _, r, _ in records[:200] for k, v in r.items() if key(k) in _GEMM)
+        for _, raw, _n in records:
+            r = {key(k): v for k, v in raw.items()}
+            own = {"m": number(r["m"]), "n": number(r["n"]), "k": number(r["k"]), "kernel": r.get("operation") or r.get("kernelname")}
+            for name, metric in _GEMM.items():
+                sheet.row(metric, number(r.get(name), mark), r.get(name), **own) if r.get(name) else None
+    for line in lines:
+        if "TFLOPS" in line and (m := _DEEPGEMM.search(line)):
+            own = {"m": int(m[1][:9]), "n": int(m[2][:9]), "k": int(m[3][:9])}
+            sheet.tool = "deepgemm"
+            sheet.row("gflops", number(m[5]), m[5], scale=1000, **own)
+            sheet.row("bandwidth_gbs", number(m[6]), m[6], **own)
+    return sheet if sheet.rows else None

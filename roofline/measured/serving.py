@@ -92,7 +92,9 @@ def _block(sheet: Sheet, block: list[str], facts: dict) -> None:
         name = " ".join(name.lower().split())
         said.setdefault(name, value)
         said.setdefault(re.sub(r" \((?:s|ms)\)$", "", name), value)
-    get = lambda *names: next((number(said[n], mark) for n in names if n in said), None)  # noqa: E731
+    def get(*names: str) -> float | None:
+        value = next((number(said[n], mark) for n in names if n in said), None)
+        return value if value is not None and abs(value) < 1e15 else None
     done, failed = get("successful requests", "completed requests", "total requests completed"), get("failed requests")
     tokens_in, tokens_out = get("total input tokens"), get("total generated tokens", "total output tokens")
     limit, running = get("maximum request concurrency", "max request concurrency"), get("concurrency")
@@ -267,6 +269,27 @@ def read_latency(lines: list[str], records: list) -> Sheet | None:
     return sheet if sheet.rows else None
 
 
+def read_pytorch_format(records: list) -> Sheet | None:
+    """vLLM's copy of its result in PyTorch's benchmark format: one record per metric with a list of values."""
+    sheet = Sheet("vllm")
+    for record in records:
+        metric = record.get("metric") if isinstance(record, dict) else None
+        values = metric.get("benchmark_values") if isinstance(metric, dict) else None
+        if not isinstance(values, list) or not values or not isinstance(metric.get("name"), str):
+            continue
+        numbers = [v for v in values if isinstance(v, (int, float)) and not isinstance(v, bool)]
+        model = record.get("model") if isinstance(record.get("model"), dict) else {}
+        sheet.fact(model=text_of(model, "name"))
+        name = {"tokens_per_second": "total token throughput", "requests_per_second": "request throughput"}.get(metric["name"], metric["name"])
+        label = classify(name)
+        if numbers and name == "latency":
+            sheet.row("latency_s", sum(numbers) / len(numbers), "benchmark_values", stat="mean", repetitions=len(numbers))
+        elif len(numbers) == 1 and label and label.scale is not None:
+            main = label.stat in (None, "mean") and label.metric != "e2e_ms"
+            sheet.row(label.metric, numbers[0], scale=label.scale, into="rows" if main else "more", stat=label.stat, aggregate=True if label.metric in ("output_tps", "total_tps") else None)
+    return sheet if sheet.rows else None
+
+
 # ---- server logs ------------------------------------------------------------------------------------------
 
 _VLLM_LOG = re.compile(rf"Avg prompt throughput: ({NUMBER}) tokens/s, Avg generation throughput: ({NUMBER}) tokens/s, Running: (\d+) reqs?(.*)")
@@ -300,3 +323,18 @@ def read_logs(lines: list[str]) -> Sheet | None:
         sheet.warn("idle_windows", f"{idle} log lines with a rate of 0 (an idle server) are left out")
     sheet.warn("window_averages", "log lines average over a window that holds idle time and both phases; they are no steady rate")
     return sheet
+
+
+_PROGRESS = re.compile(rf"Processed prompts:\s*100%.*?est\. speed input: ({NUMBER}) toks/s, output: ({NUMBER}) toks/s")
+
+
+def read_progress(lines: list[str]) -> Sheet | None:
+    """The finished progress bar of vLLM's offline engine, where nothing better is printed."""
+    sheet = Sheet("vllm")
+    for line in lines:
+        if "est. speed" in line and (m := _PROGRESS.search(line)):
+            sheet.row("input_tps", number(m[1]), f"{m[1]} toks/s", aggregate=True)
+            sheet.row("output_tps", number(m[2]), f"{m[2]} toks/s", aggregate=True)
+    if sheet.rows:
+        sheet.warn("progress_bar_rates", "the rates stand in a progress bar: tokens over the whole time, both phases in it")
+    return sheet if sheet.rows else None

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+MAX_TABLE_ROWS = 40_000  # different rows; a longer table has its first rows read
 _RULE = re.compile(r"[\s|+:=_-]+")
 _LINK = re.compile(r"!?\[([^\]]{0,200})\]\([^)]{0,500}\)")
 _MARKUP = re.compile(r"\*\*|__|~~|`|</?[a-z][^>]{0,80}>")
@@ -39,12 +40,14 @@ def cells(line: str) -> list[str]:
     return [_MARKUP.sub("", c).strip() if "*" in c or "_" in c or "`" in c or "~" in c or "<" in c else c.strip() for c in text.split("|")]
 
 
-def pipe_tables(lines: list[str], is_header: Callable[[list[str]], bool]) -> list[Table]:
+def pipe_tables(lines: list[str], is_header: Callable[[list[str]], bool], counts: dict[str, int] | None = None) -> list[Table]:
     """Return the tables whose header `is_header` accepts.
 
     Log lines may stand between the rows; a row that a mail program split over two lines is joined again; a row
-    with another number of cells is never shifted into place but listed in `misfits`.
+another number of cells is never shifted into place but listed in `misfits`. `counts` says how often a line
+    stood in the file whose copies were cut.
     """
+    counts = counts or {}
     tables: list[Table] = []
     table: Table | None = None
     seen: dict[str, int] = {}
@@ -63,7 +66,7 @@ def pipe_tables(lines: list[str], is_header: Callable[[list[str]], bool]) -> lis
         if table is not None and line in seen:
             at_row = seen[line]
             number, row, count = table.rows[at_row]
-            table.rows[at_row] = (number, row, count + 1)
+            table.rows[at_row] = (number, row, counts.get(line) or count + 1)
             continue
         if _RULE.fullmatch(line):
             continue
@@ -71,7 +74,8 @@ def pipe_tables(lines: list[str], is_header: Callable[[list[str]], bool]) -> lis
         row = cells(line)
         following = lines[at + 1] if at + 1 < len(lines) else ""
         splits = start and "|" in following and not following.lstrip().startswith("|") and following.rstrip().endswith("|")
-        if is_header(row):
+        width = len(row)
+        if (table is None or width != len(table.header) or row[-1] == table.header[-1] or not any(c.isdigit() for c in row[-1])) and is_header(row):
             table, seen, bare = Table(row, at + 1), {}, not start
             tables.append(table)
             continue
@@ -82,6 +86,8 @@ def pipe_tables(lines: list[str], is_header: Callable[[list[str]], bool]) -> lis
         if table is None or not (start or bare):
             continue
         width = len(table.header)
+        if len(table.rows) >= MAX_TABLE_ROWS:
+            continue
         if len(row) < width and splits and len(joined := cells(line.rstrip() + " " + following.strip())) == width:
             row, skip = joined, 1
         if len(row) != width:
@@ -94,9 +100,10 @@ def pipe_tables(lines: list[str], is_header: Callable[[list[str]], bool]) -> lis
     return tables
 
 
-def delimited(lines: list[str], is_header: Callable[[list[str]], bool]) -> list[Table]:
+def delimited(lines: list[str], is_header: Callable[[list[str]], bool], counts: dict[str, int] | None = None) -> list[Table]:
     """Return the CSV tables (comma, semicolon, tab or bar) whose header `is_header` accepts; other lines are passed over."""
     tables: list[Table] = []
+    counts = counts or {}
     at = 0
     while at < len(lines):
         line = lines[at]
@@ -122,7 +129,7 @@ def delimited(lines: list[str], is_header: Callable[[list[str]], bool]) -> list[
                 break
             if line in seen:
                 number, row, count = table.rows[seen[line]]
-                table.rows[seen[line]] = (number, row, count + 1)
+                table.rows[seen[line]] = (number, row, counts.get(line) or count + 1)
                 at += 1
                 continue
             at_row = at
@@ -130,8 +137,11 @@ def delimited(lines: list[str], is_header: Callable[[list[str]], bool]) -> list[
             while text.count('"') % 2 and at + 1 < len(lines) and at - at_row < 20:  # a quoted cell holds a line break
                 at += 1
                 text += "\n" + lines[at]
+            if len(table.rows) >= MAX_TABLE_ROWS:
+                at += 1
+                continue
             row = split_row(text, mark)
-            if is_header(row) and row != header:
+            if (len(row) != len(header) or row[-1] and not row[-1][:1].isdigit()) and is_header(row) and row != header:
                 break
             if row != header:
                 if len(row) == len(header):

@@ -14,6 +14,7 @@ from ..errors import InputError
 
 MAX_BYTES = 16 * 2**20
 MAX_LINE = 20_000  # characters kept of a line when it is read as console text; JSON keeps whole lines
+MAX_RAW_LINE = 100_000
 _BINARY = {
     b"%PDF": "a PDF", b"\x89PNG": "a PNG image", b"\xff\xd8\xff": "a JPEG image", b"PK\x03\x04": "a zip archive",
     b"SQLite format 3": "an SQLite database (export it first: `nsys stats --format csv`, or `sqlite3 FILE .dump`)",
@@ -142,13 +143,37 @@ _STAMPS = re.compile(
 _COMPOSE = re.compile(r"\s*[A-Za-z][\w.-]{0,60}?[-_.]\d{1,3}\s*\| ?")  # `vllm-1  | ` of docker compose
 
 
+MAX_REPEATS = 40
+MAX_LINES = 120_000
+_LONG_RUN = re.compile(r"([^\w])\1{299,}")
+
+
+def collapse(text: str) -> tuple[str, dict[str, int]]:
+    """Keep at most forty copies of a line and 120,000 lines, and say how often each line that was cut stood in the text.
+
+    >>> text, counts = collapse("a\\n" * 100)
+    >>> len(text.split()), counts
+    (40, {'a': 100})
+    """
+    lines = text.split("\n")
+    if len(lines) <= MAX_REPEATS and len(text) < MAX_RAW_LINE:
+        return text, {}
+    seen: dict[str, int] = {}
+    kept = []
+    for line in lines:
+        n = seen[line] = seen.get(line, 0) + 1
+        if n <= MAX_REPEATS and len(kept) < MAX_LINES:
+            kept.append(line if len(line) <= MAX_RAW_LINE else line[:MAX_RAW_LINE])
+    return "\n".join(kept), {line: n for line, n in seen.items() if n > MAX_REPEATS and line.strip()}
+
+
 def lines_of(text: str) -> list[str]:
     """Split cleaned text into lines without quote marks, log stamps and container prefixes; runs of blank lines shrink.
 
     >>> lines_of("> > a: 1\\n2025-01-01T10:00:00Z b: 2\\n")
     ['a: 1', 'b: 2', '']
     """
-    raw = re.sub(r"\n{3,}", "\n\n", text).split("\n")
+    raw = [line if len(line) < 1000 else _LONG_RUN.sub(lambda m: m[1] * 300, line)[:MAX_LINE] for line in re.sub(r"\n{3,}", "\n\n", text).split("\n")]
     if any(">" in line[:12] for line in raw):
         raw = [_QUOTE.sub("", line, count=1) if ">" in line[:12] else line for line in raw]
     heads = [m[0].split("|")[0].strip() for line in raw[:400] if (m := _COMPOSE.match(line))]
@@ -158,7 +183,7 @@ def lines_of(text: str) -> list[str]:
     for line in raw:  # the same line may come 100,000 times in a hostile file: clean it once
         clean = seen.get(line)
         if clean is None:
-            clean = _STAMPS.sub("", line[:MAX_LINE], count=1) if line[:60].strip() else line[:MAX_LINE]
+            clean = _STAMPS.sub("", line, count=1)
             seen[line] = clean = clean if "\f" in clean else clean.rstrip()
         out.append(clean)
     return out

@@ -34,6 +34,8 @@ def _one_table(sheet: Sheet, lines: list[str], head: int) -> None:
     ruler = next((lines[i] for i in (head - 1, head + 1) if 0 <= i < len(lines) and re.fullmatch(r"\s*-{3,}(?:\s+-{3,})+\s*", lines[i])), None)
     spans = [m.span() for m in re.finditer(r"-+", ruler)] if ruler else []
     header = re.split(r"\s{2,}", lines[head].strip())
+    if "Name" not in header:
+        return
     self_device = next((h for h in header if re.fullmatch(r"Self (?!CPU)\w+", h) and not h.endswith("%")), None)
     share_column = next((h for h in header if self_device and h == self_device + " %"), None) or ("Self CPU %" if not self_device else None)
     time_column = self_device or "Self CPU"
@@ -63,7 +65,7 @@ def _one_table(sheet: Sheet, lines: list[str], head: int) -> None:
         share = number(r.get(share_column, "")) if share_column else None
         into = "more" if share is not None and abs(share) < _SMALL_SHARE * 100 and counted else "rows"
         calls = r.get("# of Calls", "")
-        own = {"op": r["Name"], "calls": int(calls) if calls.strip().isdigit() else None, "device_time": time_column.removeprefix("Self ")}
+        own = {"op": r["Name"], "calls": int(calls) if calls.strip().isdecimal() else None, "device_time": time_column.removeprefix("Self ")}
         ok = sheet.row("kernel_time_ns", clean_scale(time * 1e9), r[time_column], into=into, **own)
         flop = number(r.get(flops_column)) if flops_column else None
         if flop and sheet.row("flop", flop, r[flops_column], scale=factor, into=into, op=r["Name"]) and ok:
