@@ -52,6 +52,8 @@ def parse(name: str, field: str = "weights") -> Format:
 def _find(key: str, field: str, name: str) -> Format:
     if key.startswith("gguf-"):
         return presets.parse(key[5:], field, name)
+    if key == "fp4":
+        raise InputError(field, name, "is not one format; take nvfp4 (a scale for every 16) or mxfp4 (a scale for every 32)")
     if key in names() and not catalogue()[names()[key]].preset:
         return catalogue()[names()[key]]
     for family, (base, pattern) in _GROUPED.items():

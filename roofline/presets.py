@@ -66,7 +66,7 @@ def parse(key: str, field: str = "weights", given: str = "") -> Format:
         fmt = catalogue()[block_names()[stem]]
         name = _SHORT.get(fmt.preset, fmt.preset.upper())
         row = table().get(name, {})
-        fmt = replace(fmt, name=fmt.name.upper(), preset=name if row else fmt.preset)
+        fmt = replace(fmt, name=fmt.name.removeprefix("ik:").upper(), preset=name if row else fmt.preset)
     elif stem in by_key:
         name = by_key[stem]
         row = table()[name]
@@ -117,7 +117,7 @@ class _Part:
     """One GGUF tensor kind that an entry of arch.tensors becomes."""
 
     index: int
-    role: str  # embedding, output, v, qkv, kv_b, q, k, o, down, up, other; f32, source, absent
+    role: str  # embedding, layer_embedding, output, v, qkv, kv_b, q, k, o, down, up, other; f32, source, absent
     rows: int
     cols: int
     stacked: bool  # three-dimensional: experts, MLA's per-head matrices
@@ -145,7 +145,7 @@ def _role(t: Tensor) -> str:
     if re.search(r"altup|laurel|per_layer_model_proj|indexer\.[qk]_proj", name):
         return "source"
     if t.kind == "table" or t.group == "embedding":
-        return "f32" if re.search(r"wpe|position|pos_emb", name) else "embedding"
+        return "f32" if re.search(r"wpe|position|pos_emb", name) else "layer_embedding" if "per_layer" in name else "embedding"
     if t.group == "lm_head":
         return "output"
     if t.group in ("mlp", "experts", "shared_experts"):
@@ -252,6 +252,8 @@ def _pick(rule: str, default: str, i: int, n: int, shape: _Shape, imatrix: bool)
 def _type(row: dict, part: _Part, i: int, n: int, shape: _Shape, fmt: Format) -> str:
     """Block type of one tensor; i: its place among its like; n: how many there are (or layers)."""
     role, default = part.role, row["type"]
+    if role == "layer_embedding":  # Gemma 3n's table per layer: counted as an embedding since 2026
+        role = "other" if fmt.rules else "embedding"
     if role == "f32":
         return "ggml-f32"
     if role == "source":
