@@ -36,8 +36,15 @@ def to_config(config: dict) -> dict:
     if config.get("moe_args") or config.get("vision_chunk_size"):
         raise InputError("moe_args", config.get("moe_args"), "is not read; give the config.json of this model instead")
     dim, heads = _whole(config, "dim"), _whole(config, "n_heads")
+    if config.get("kv_lora_rank") or config.get("vision_encoder"):
+        raise InputError("kv_lora_rank", config.get("kv_lora_rank"), "or a vision encoder in a params.json is not read; give the config.json of this model instead")
+    # use_scaled_rope: Llama 3.1 and later, trained to 131,072 tokens; the two small ones (Llama 3.2) are tied, which the file does not say.
+    scaled = config.get("use_scaled_rope") is True
     out = {"hidden_size": dim, "num_hidden_layers": _whole(config, "n_layers"), "num_attention_heads": heads,
-           "num_key_value_heads": _whole(config, "n_kv_heads", heads), "tie_word_embeddings": bool(config.get("tied_embeddings", False))}
+           "num_key_value_heads": _whole(config, "n_kv_heads", heads), "tie_word_embeddings": bool(config.get("tied_embeddings", scaled and dim < 4096))}
+    context = config.get("max_seq_len") or config.get("max_position_embeddings") or (131_072 if scaled else None)
+    if context:
+        out["max_position_embeddings"] = _whole({"max_seq_len": context}, "max_seq_len")
     if config.get("vocab_size") == -1:
         raise InputError("vocab_size", -1, "is set by the tokenizer in this file; write it down (32000 for Llama 1 and 2)")
     out["vocab_size"] = _whole(config, "vocab_size")
