@@ -315,6 +315,11 @@ def resolve(s: Scenario) -> Resolved:
                     **formats_of(s, arch, chip))
 
 
+def _arithmetic(name: str) -> formats.Format:
+    """The format of activations; 4-bit floating point is arithmetic, and what is stored for it has scales, as in NVFP4."""
+    return formats.parse("nvfp4" if name.strip().lower() == "fp4" else name, "activations")
+
+
 def formats_of(s, arch: Architecture, chip: Accelerator) -> dict:
     """{"weights", "activations", "kv", "compute", "lacks"}: what the scenario's formats become for this model on this chip."""
     weights = arch.quantization if s.weights == "auto" and arch.quantization else formats.parse("bf16" if s.weights in ("auto", "published") else s.weights)
@@ -322,9 +327,9 @@ def formats_of(s, arch: Architecture, chip: Accelerator) -> dict:
     fmt = getattr(weights, "fmt", weights)
     lacks = ""
     if s.activations == "auto":
-        activations = formats.parse(wanted if chip.peak(wanted) else "bf16", "activations")
+        activations = _arithmetic(wanted if chip.peak(wanted) else "bf16")
     else:
-        activations = formats.parse(s.activations, "activations")
+        activations = _arithmetic(s.activations)
         if COMPUTE_BITS.get(activations.compute) != round(activations.bits):
             raise InputError("activations", s.activations, f"is not an arithmetic; use one of {', '.join(COMPUTE_BITS)}")
         if COMPUTE_BITS[activations.compute] < 16 and not chip.peak(activations.compute):

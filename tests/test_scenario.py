@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from roofline import InputError, Scenario, evaluate
 from roofline.cli import build_parser, scenario_of
+from roofline.scenario import resolve
 
 CONFIG = '{"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128, "vocab_size": 256, "num_key_value_heads": 2, "rms_norm_eps": 1e-5}'
 
@@ -68,3 +69,11 @@ def test_bad_fields_name_themselves(fields, name):
     with pytest.raises(InputError) as error:
         Scenario.from_dict(fields)
     assert error.value.field == name
+
+
+def test_four_bit_weights_meet_the_four_bit_unit_where_there_is_one():
+    """B200's dense FP4 peak is 9 PFLOP/s (NVIDIA, Blackwell datasheet); H100 has no FP4 unit, so the same weights compute in FP8 or wider there."""
+    for activations in ("auto", "fp4", "nvfp4"):
+        r = resolve(Scenario(model="llama-3.1-8b", hardware="b200-sxm", weights="nvfp4", activations=activations))
+        assert r.compute == "fp4" and r.activations.bits == 4 and 8.9e15 <= r.chip.roof_of(r.compute)[1] <= 1.01e16
+    assert resolve(Scenario(model="llama-3.1-8b", hardware="h100-sxm", weights="nvfp4")).compute != "fp4"
