@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from .errors import InputError, nearest
 from .families import from_hf_config
 from .gguf import Header, Length, read_header
+from .gguf_families import SPECIAL, Keys
 from .model import Architecture
 from .presets import table
 
@@ -27,46 +28,9 @@ MODEL_TYPES = {
     "olmo": "olmo", "olmo2": "olmo2", "olmoe": "olmoe", "deepseek2": "deepseek_v3", "glm4": "glm4", "glm4moe": "glm4_moe", "gpt-oss": "gpt_oss", "granite": "granite",
     "nemotron": "nemotron", "minimax-m2": "minimax_m2", "exaone": "exaone", "exaone4": "exaone4", "smollm3": "smollm3", "dots1": "dots1", "seed_oss": "seed_oss",
     "arcee": "arcee", "apertus": "apertus", "hunyuan-dense": "hunyuan_v1_dense", "hunyuan-moe": "hunyuan_v1_moe", "ernie4_5": "ernie4_5", "ernie4_5-moe": "ernie4_5_moe",
-    "internlm2": "internlm2", "minicpm3": "minicpm3", "bitnet": "bitnet", "baichuan": "llama", "mistral4": "mistral4",
+    "internlm2": "internlm2", "minicpm3": "minicpm3", "bitnet": "bitnet", "baichuan": "llama", "mistral4": "mistral4", "llama4": "llama4_text", "mamba": "mamba", "mamba2": "mamba2", "falcon-h1": "falcon_h1", "granitehybrid": "granitemoehybrid",
+    "nemotron_h": "nemotron_h", "nemotron_h_moe": "nemotron_h", "lfm2": "lfm2", "lfm2moe": "lfm2_moe",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class _Keys:
-    """The metadata of one architecture, read with checks."""
-
-    header: Header
-    arch: str
-
-    def get(self, key: str, default=None):
-        return self.header.metadata.get(f"{self.arch}.{key}", default)
-
-    def whole(self, key: str, default=None) -> int | None:
-        """A whole number (the largest of a list that gives one per layer), or the default."""
-        value = self.get(key, default)
-        if isinstance(value, list):
-            value = max((v for v in value if isinstance(v, int)), default=default)
-        if value is None:
-            return None
-        if isinstance(value, float) and value == int(value):
-            value = int(value)
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**40:
-            raise InputError(f"{self.arch}.{key}", value, "must be a whole number")
-        return value
-
-    def need(self, key: str) -> int:
-        value = self.whole(key)
-        if not value:
-            more = "" if self.header.complete else "; the bytes given end inside the header, give it more of the file (24 MB are enough)"
-            raise InputError(f"{self.arch}.{key}", value, f"must be in the file's metadata{more}")
-        return value
-
-    def has(self, pattern: str) -> bool:
-        """True if a tensor's name matches."""
-        return any(re.search(pattern, t.name) for t in self.header.tensors)
-
-    def shape(self, name: str) -> tuple:
-        return next((t.shape for t in self.header.tensors if t.name == name), ())
 
 
 def architecture_name(header: Header) -> str:
@@ -86,8 +50,8 @@ def to_config(header: Header) -> dict:
     size that is missing.
     """
     arch = architecture_name(header)
-    k = _Keys(header, arch)
-    heads = k.need("attention.head_count")
+    k = Keys(header, arch)
+    heads = k.need("attention.head_count") if arch not in ("mamba", "mamba2") else 1
     hidden = k.need("embedding_length")
     vocab = (k.shape("token_embd.weight") or (0, 0))[-1] or k.whole("vocab_size") or _length(header.metadata.get("tokenizer.ggml.tokens"))
     if not vocab:
@@ -111,7 +75,7 @@ def to_config(header: Header) -> dict:
         config |= {"num_experts": experts, "num_local_experts": experts, "n_routed_experts": experts, "num_experts_per_tok": k.need("expert_used_count"),
                    "moe_intermediate_size": ff, "n_shared_experts": k.whole("expert_shared_count", 0), "first_k_dense_replace": k.whole("leading_dense_block_count", 0),
                    "shared_expert_intermediate_size": k.whole("expert_shared_feed_forward_length", 0), "decoder_sparse_step": 1, "mlp_only_layers": []}
-    _SPECIAL.get(arch, lambda config, k: None)(config, k)
+    SPECIAL.get(arch, lambda config, k: None)(config, k)
     if _whole_file(header):
         config["quantization_config"] = _bytes(header, config["num_hidden_layers"])
     elif _preset(header):
@@ -121,89 +85,6 @@ def to_config(header: Header) -> dict:
 
 def _length(value) -> int:
     return value.items if isinstance(value, Length) else len(value) if isinstance(value, list) else 0
-
-
-def _llama(c: dict, k: _Keys):
-    if c.get("num_local_experts"):
-        c |= {"model_type": "mixtral", "intermediate_size": c["moe_intermediate_size"]}
-    if k.arch == "deci" and isinstance(k.get("attention.head_count"), list):
-        raise InputError("deci.attention.head_count", "differs by layer", "is not read from a GGUF header; the model's config.json can be read instead")
-
-
-def _experts_as_ff(c: dict, k: _Keys):
-    c["intermediate_size"] = c.get("moe_intermediate_size") or c["intermediate_size"]
-    c["use_qk_norm"] = k.has(r"attn_q_norm")
-
-
-def _shared(c: dict, k: _Keys):
-    """The shared expert's width, which older files leave out of the keys."""
-    shape = k.shape(next((t.name for t in k.header.tensors if "ffn_up_shexp" in t.name), ""))
-    if shape and not c.get("shared_expert_intermediate_size"):
-        c["shared_expert_intermediate_size"] = shape[1]
-
-
-def _glm_moe(c: dict, k: _Keys):
-    c["use_qk_norm"] = k.has(r"attn_q_norm")
-
-
-def _mla(c: dict, k: _Keys):
-    rope, key = k.need("rope.dimension_count"), k.whole("attention.key_length_mla") or k.need("attention.key_length")
-    value = k.whole("attention.value_length_mla") or k.need("attention.value_length")
-    c |= {"kv_lora_rank": k.need("attention.kv_lora_rank"), "q_lora_rank": k.whole("attention.q_lora_rank"), "qk_rope_head_dim": rope, "qk_nope_head_dim": key - rope,
-          "v_head_dim": value, "num_key_value_heads": c["num_attention_heads"]}
-    c.pop("head_dim", None)
-    corrected = k.has("exp_probs_b") or k.get("expert_gating_func") == 2
-    if not corrected:
-        c |= {"model_type": "deepseek_v2", "moe_layer_freq": 1}
-    if c["q_lora_rank"] is None:
-        c["q_lora_rank"] = 0
-    c["moe_layer_freq"] = 1
-
-
-def _delta(c: dict, k: _Keys):
-    """Gated delta net: llama.cpp keeps it under the names of a state-space model."""
-    values, heads = k.need("ssm.inner_size"), k.need("ssm.time_step_rank")
-    c |= {"linear_conv_kernel_dim": k.need("ssm.conv_kernel"), "linear_num_value_heads": heads, "linear_num_key_heads": k.need("ssm.group_count"),
-          "linear_key_head_dim": k.need("ssm.state_size"), "linear_value_head_dim": values // heads, "full_attention_interval": k.whole("full_attention_interval", 4)}
-    _shared(c, k)
-
-
-def _falcon(c: dict, k: _Keys):
-    new = k.has(r"attn_norm_2")
-    c |= {"new_decoder_architecture": new, "multi_query": c["num_key_value_heads"] == 1, "num_kv_heads": c["num_key_value_heads"], "parallel_attn": True, "bias": False,
-          "ffn_hidden_size": c["intermediate_size"]}
-
-
-def _neox(c: dict, k: _Keys):
-    c |= {"use_parallel_residual": bool(k.get("use_parallel_residual", True)), "attention_bias": True}
-
-
-def _gpt2(c: dict, k: _Keys):
-    c |= {"n_embd": c["hidden_size"], "n_layer": c["num_hidden_layers"], "n_head": c["num_attention_heads"], "n_positions": c["max_position_embeddings"],
-          "n_inner": c["intermediate_size"]}
-
-
-def _stablelm(c: dict, k: _Keys):
-    c |= {"use_parallel_residual": not k.has(r"ffn_norm"), "qk_layernorm": k.has(r"attn_q_norm")}
-
-
-def _cohere(c: dict, k: _Keys):
-    c["use_qk_norm"] = k.has(r"attn_q_norm")
-
-
-def _starcoder(c: dict, k: _Keys):
-    c["use_bias"] = c["attention_bias"]
-
-
-def _phi3(c: dict, k: _Keys):
-    c["attention_bias"] = False
-
-
-_SPECIAL = {
-    "llama": _llama, "deci": _llama, "qwen2moe": _shared, "qwen3next": _delta, "qwen35": _delta, "qwen35moe": _delta, "phimoe": _experts_as_ff, "minimax-m2": _experts_as_ff,
-    "gpt-oss": _experts_as_ff, "olmoe": _experts_as_ff, "deepseek2": _mla, "mistral4": _mla, "glm4moe": _glm_moe, "dots1": _glm_moe, "falcon": _falcon, "gptneox": _neox,
-    "gpt2": _gpt2, "stablelm": _stablelm, "command-r": _cohere, "cohere2": _cohere, "starcoder2": _starcoder, "phi3": _phi3,
-}
 
 
 # --- the file's own bytes ----------------------------------------------------------------------------------------------

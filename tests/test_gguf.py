@@ -186,6 +186,36 @@ def test_hostile_file_descriptions_are_refused(change):
         from_hf_config(config)
 
 
+def thin(arch, vocab, hidden, tied=True, **keys):
+    """Metadata with the one tensor that gives the vocabulary: enough for the model, not for its bytes."""
+    meta = {"general.architecture": arch, **{f"{arch}.{k.replace('__', '.')}": v for k, v in keys.items()}, f"{arch}.embedding_length": hidden}
+    return header(meta, [("token_embd.weight", (hidden, vocab), F16)] + ([] if tied else [("output.weight", (hidden, vocab), F16)]))
+
+
+LFM2 = [8 if i in (2, 5, 9, 13, 17, 21, 24, 27) else 0 for i in range(30)]
+HYBRID = "M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-"
+
+
+@pytest.mark.parametrize("ident, data", [
+    ("lfm2-2.6b", thin("lfm2", 65536, 2048, block_count=30, attention__head_count=32, attention__head_count_kv=LFM2, feed_forward_length=10752, shortconv__l_cache=3)),
+    ("falcon-h1-3b", thin("falcon-h1", 65536, 2560, False, block_count=32, attention__head_count=10, attention__head_count_kv=2, attention__key_length=128,
+                          feed_forward_length=6144, ssm__inner_size=4096, ssm__state_size=256, ssm__conv_kernel=4, ssm__time_step_rank=32, ssm__group_count=1)),
+    ("granite-4.0-h-1b", thin("granitehybrid", 100352, 1536, block_count=40, attention__head_count=12, attention__head_count_kv=[4 if i in (5, 15, 25, 35) else 0 for i in range(40)],
+                              feed_forward_length=4096, ssm__inner_size=3072, ssm__state_size=128, ssm__conv_kernel=4, ssm__time_step_rank=48, ssm__group_count=1)),
+    ("nemotron-h-56b", thin("nemotron_h", 131072, 8192, False, block_count=118, attention__head_count=64, attention__head_count_kv=[8 if s == "*" else 0 for s in HYBRID],
+                            attention__key_length=128, feed_forward_length=[32768 if s == "-" else 0 for s in HYBRID], ssm__inner_size=16384, ssm__state_size=256,
+                            ssm__conv_kernel=4, ssm__time_step_rank=256, ssm__group_count=8)),
+    ("llama-4-scout-17b-16e", thin("llama4", 202048, 5120, False, block_count=48, attention__head_count=40, attention__head_count_kv=8, attention__key_length=128,
+                                   feed_forward_length=16384, expert_feed_forward_length=8192, expert_count=16, expert_used_count=1, interleave_moe_layer_step=1)),
+])
+def test_hybrid_and_interleaved_files_stand_for_the_catalogue_model(ident, data):
+    arch, reference = architecture(data), catalogue.load(ident)
+    language = lambda a: sum(t.parameters for t in a.tensors if t.group != "vision")
+    assert language(arch) == language(reference)
+    assert sum(a.kv_elements * a.count for a in arch.attentions) == sum(a.kv_elements * a.count for a in reference.attentions)
+    assert sum(r.state_bytes * r.count for r in arch.recurrents) == sum(r.state_bytes * r.count for r in reference.recurrents)
+
+
 def test_a_first_slice_of_a_file_is_enough_for_the_model_and_says_what_is_missing():
     meta, tensors = LLAMA
     whole = header(meta, tensors)
