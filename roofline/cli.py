@@ -194,7 +194,7 @@ def _levers(args):
     print(f"now: {format_quantity(base['tpot_s'], 's')} a token, {format_number(base['tokens_per_s'])} tokens/s in all, TTFT {format_quantity(base['ttft_s'], 's')}")
     for row in answer["levers"]:
         gain, f = row["gain"][args.goal], row["figures"]
-        print(f"  {'no time' if gain is None else format(gain, '7.2f') + 'x'}  {row['title']}: {format_quantity(f['tpot_s'], 's')} a token, {format_number(f['tokens_per_s'])} tokens/s; {row['price']}")
+        print(f"  {('no time' if f['tpot_s'] is None else 'unknown') if gain is None else format(gain, '7.2f') + 'x'}  {row['title']}: {format_quantity(f['tpot_s'], 's')} a token, {format_number(f['tokens_per_s'])} tokens/s; {row['price']}")
     return None
 
 

@@ -78,14 +78,16 @@ class Fabric:
         """Time of a small collective over n chips, or of one message [s]: what is paid besides the bytes.
 
         op: all_reduce, all_gather, all_to_all or send. On a torus a gather takes its hops: half an axis around a ring, all of it
-        along a line; an all-reduce twice that. outer: domains; each further one adds two messages over the network.
+        along a line; an all-reduce twice that. outer: domains; between them a gather takes log2(outer) messages over the network (a
+        tree), an all-reduce twice that, an all-to-all one.
         """
         if self.kind == "torus":
             hops = _each(maximum(n, 2), lambda k: sum(a / 2 if self.wrap and a % self.wrap == 0 else a - 1.0 for a in torus_shape(k, self.axes, self.wrap, self.longest)))
             inner = self.hop_s * (1.0 if op == "send" else hops * (2.0 if op == "all_reduce" else 1.0))
         else:
             inner = {"all_reduce": self.all_reduce_s, "all_to_all": self.all_to_all_s, "send": self.send_s}.get(op, self.gather_s)
-        return inner + 2.0 * (outer - 1) * self.network_send_s
+        levels = _each(outer, lambda m: float((m - 1).bit_length()))
+        return inner + self.network_send_s * (minimum(levels, 1.0) if op in ("all_to_all", "send") else levels * (2.0 if op == "all_reduce" else 1.0))
 
 
 def _each(n, rule):

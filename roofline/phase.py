@@ -14,7 +14,10 @@ from .scenario import Resolved
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorRow:
-    """One operator of a phase: the total over its `count` identical layers. limit_s [s] is what physics allows; share is its part of the phase."""
+    """One operator of a phase: the total over its `count` identical layers. limit_s [s] is what physics allows; share is its part of the phase.
+
+    latency_s: what the messages of a collective cost in one pass besides their bytes, in neither limit_s nor the limit of the phase.
+    """
 
     name: str
     group: str
@@ -31,6 +34,7 @@ class OperatorRow:
     kv_bytes: float
     activation_bytes: float
     link_bytes: float
+    latency_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +158,7 @@ def phase(r: Resolved, p: Pass, *, roofs: roof.Roofs, timed: bool, e, rounds: in
             limit_s=least if timed else None, expected_s=took if expected_ops is not None else None,
             share=((took if expected_ops is not None else least) / total) if total else 0.0,
             roof=op.roof, weight_bytes=op.weight_bytes * rounds, kv_bytes=(op.kv_read_bytes + op.kv_write_bytes) * rounds,
-            activation_bytes=op.activation_bytes * rounds, link_bytes=op.link_bytes * rounds,
+            activation_bytes=op.activation_bytes * rounds, link_bytes=op.link_bytes * rounds, latency_s=op.latency_s,
         ))
     moved = weights + kv_read + kv_write + activations
     return Phase(

@@ -163,6 +163,19 @@ def mixed_step(prefill_parts, decode_parts, shared_weights_s):
     return maximum(maximum(sums[0], sums[1] - shared_weights_s), sums[2])
 
 
+def chunked_cycle(batch, chunks, output, mixed_s, decode_s):
+    """Time in which a batch turns over once when prompts enter in chunks that carry the decodes of the others [s].
+
+    Every request needs `chunks` mixed steps for its prompt and output - 1 steps of decoding; the mixed steps of all serve as
+    decode steps too: batch x chunks x mixed + max(0, output - 1 - batch x chunks) x decode.
+
+    >>> round(chunked_cycle(4, 2, 101, 0.02, 0.01), 2)
+    1.08
+    """
+    mixed = batch * chunks
+    return mixed * mixed_s + maximum(0.0, output - 1.0 - mixed) * decode_s
+
+
 # ---- published services, taken apart ----------------------------------------------------------------------------------
 
 
