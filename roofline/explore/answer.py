@@ -1,0 +1,361 @@
+"""From evaluated blocks to an answer: what meets the question, the front, the best of each chip, and why not the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..errors import InputError
+from ..scenario import Scenario
+from ..units import format_number, format_quantity, parse_quantity
+from .figures import BOUNDS, NAMES
+from .grid import FAULTS, Block
+from .space import Plan, Space
+
+# Objective: (figure, whether less is better, words).
+OBJECTIVES = {
+    "cost": ("usd_per_million_output_tokens_all_in", True, "USD per million output tokens, their prompts included"),
+    "output-cost": ("usd_per_million_output_tokens", True, "USD per million output tokens, decoding alone"),
+    "throughput": ("served_tokens_per_s_per_device", False, "output tokens/s per chip, prefill included"),
+    "latency": ("tpot_s", True, "time per output token"),
+    "ttft": ("ttft_s", True, "time to first token"), "ttft-alone": ("ttft_alone_s", True, "time to first token of a prompt by itself"),
+    "energy": ("joules_per_output_token_all_in", True, "joules per output token, prefill included"),
+}
+# Limit of a Question: (figure, whether the figure must stay below, kind of quantity, unit shown, name).
+LIMITS = {
+    "tpot": ("tpot_s", True, "s", "s", "TPOT"), "ttft": ("ttft_s", True, "s", "s", "TTFT"),
+    "ttft_alone": ("ttft_alone_s", True, "s", "s", "the TTFT of a prompt by itself"),
+    "user": ("tokens_per_s_per_user", False, "count", "tokens/s", "tokens/s per user"),
+    "throughput": ("served_tokens_per_s_per_device", False, "count", "tokens/s", "tokens/s per chip"),
+    "requests": ("requests_per_s", False, "count", "requests/s", "requests/s"),
+    "budget": ("usd_per_hour", True, "USD", "USD/h", "the budget"), "usd_per_million": ("usd_per_million_output_tokens_all_in", True, "USD", "USD", "the price per million tokens"),
+    "most_chips": ("devices", True, "count", "chips", "the number of chips"), "memory_share": ("memory_share", True, "count", "", "the share of memory"),
+    "joules": ("joules_per_output_token_all_in", True, "count", "J", "energy per token"),
+}
+FRONT = ("tokens_per_s_per_user", "served_tokens_per_s_per_device")
+_PLACE = ("slice", "chip", "layout", "batch", "load", "pool")
+_PRUNE = 200_000  # rows kept between blocks before the dominated ones are dropped
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What an answer must meet and what it should be best at.
+
+    objective: one of OBJECTIVES; limits: (name, value) pairs, names of LIMITS: tpot [s]; ttft, when all
+    prompts of the batch arrive at once, as in a Report, and ttft_alone, when one arrives by itself [s]; user, throughput [tokens/s];
+    requests [1/s]; budget [USD/h]; usd_per_million [USD]; most_chips; memory_share; joules [J]. Values may be text ("33 ms").
+    """
+
+    objective: str = "cost"
+    limits: tuple = ()
+
+    def __post_init__(self):
+        if self.objective not in OBJECTIVES:
+            raise InputError("objective", self.objective, f"must be one of {', '.join(OBJECTIVES)}")
+        read = []
+        for name, value in (self.limits.items() if isinstance(self.limits, dict) else self.limits):
+            if name not in LIMITS:
+                raise InputError("limit", name, f"must be one of {', '.join(LIMITS)}")
+            if value is not None and value != "":
+                read.append((name, float(parse_quantity(value, LIMITS[name][2], field=name, low=1e-12, high=1e15))))
+        object.__setattr__(self, "limits", tuple(read))
+
+
+class Table:
+    """Rows of an exploration as columns: `columns[name]` is a NumPy array, one value a row; see NAMES for the figures.
+
+    slice, chip, layout, batch, load, pool say which configuration a row is; `scenario(i)` gives it back as a Scenario.
+    """
+
+    def __init__(self, plan: Plan, space: Space, columns: dict):
+        self.plan, self.space, self.columns = plan, space, columns
+
+    def __len__(self) -> int:
+        return len(self.columns["slice"])
+
+    def take(self, rows) -> Table:
+        """Some rows, in that order."""
+        return Table(self.plan, self.space, {name: values[rows] for name, values in self.columns.items()})
+
+    def place(self, i: int) -> tuple:
+        """(slice, chip, layout, batch, (prompt, output, cached), prefill pool or None) of row i."""
+        at = {name: int(self.columns[name][i]) for name in _PLACE}
+        part = self.plan.slices[at["slice"]]
+        return part, part.chips[at["chip"]], part.layouts[at["layout"]], self.space.batches[at["batch"]], self.space.loads[at["load"]], part.pools[at["pool"]]
+
+    def scenario(self, i: int) -> Scenario:
+        """Row i as a Scenario, which `evaluate` answers with the same figures."""
+        part, chip, layout, batch, load, pool = self.place(i)
+        price = part.prices[int(self.columns["chip"][i])]
+        one = lambda n: None if n == 1 else n
+        changes = {"hardware": chip.id, "tp": one(layout.tp), "pp": one(layout.pp), "ep": one(layout.ep), "dp": one(layout.dp), "batch": batch,
+                   "prompt": load[0], "output": load[1], "cached": load[2]}
+        if price is not None:
+            changes["usd_per_hour"] = price
+        if pool:
+            changes |= {"prefill_hardware": chip.id if pool[0] == "same" else pool[0], "prefill_devices": pool[1]}
+        return part.scenario.replace(**changes)
+
+    def row(self, i: int) -> dict:
+        """Row i in plain numbers and names, with the link's fragment that opens it in the calculator; unknown figures are None."""
+        part, chip, layout, batch, load, pool = self.place(i)
+        figures = {name: _plain(self.columns[name][i]) for name in NAMES if name != "bound"}
+        scenario = self.scenario(i)
+        names = {"weights": getattr(part.formats["weights"], "name", str(part.formats["weights"])), "activations": part.formats["activations"].name, "kv": part.formats["kv"].name}
+        return {"model": part.arch.id, "hardware": chip.id, "name": chip.name, "vendor": chip.vendor, "kind": chip.kind, "grade": chip.grade,
+                "tp": layout.tp, "pp": layout.pp, "ep": layout.ep, "dp": layout.dp, **names, "batch": batch, "prompt": load[0], "output": load[1], "cached": load[2],
+                "draft": part.scenario.draft, "prefill_hardware": scenario.prefill_hardware or None, "prefill_devices": scenario.prefill_devices,
+                "bound": BOUNDS[int(self.columns["bound"][i])], **figures, "fragment": scenario.to_fragment()}
+
+    def rows(self) -> list:
+        """All rows, see `row`."""
+        return [self.row(i) for i in range(len(self))]
+
+
+def _plain(value):
+    value = float(value)
+    return value if np.isfinite(value) else None
+
+
+def table_of(block: Block, flat, plan: Plan, space: Space) -> Table:
+    """The configurations with these flat indices of a block, all figures included."""
+    figures = block.figures.take(flat, block.shape)
+    rows = len(flat)
+    columns = {name: np.broadcast_to(np.asarray(figures.get(name), dtype=float), (rows,)) for name in NAMES}
+    where = np.unravel_index(flat, block.shape)
+    columns |= {name: where[axis] + block.at[axis] for axis, name in enumerate(("chip", "layout", "batch", "load"))}
+    columns |= {"slice": np.full(rows, block.number), "pool": np.full(rows, block.pool), "fault": block.fault.reshape(-1)[flat]}
+    return Table(plan, space, columns)
+
+
+def join(tables: list) -> Table:
+    """Tables of one plan, one after another."""
+    first = tables[0]
+    return Table(first.plan, first.space, {name: np.concatenate([t.columns[name] for t in tables]) for name in first.columns})
+
+
+def front(x, y) -> np.ndarray:
+    """Indices of the points that no other beats in both, fastest x first: sort by x, keep the running records of y; n log n.
+
+    >>> front(np.array([1.0, 2.0, 3.0, 2.0]), np.array([9.0, 5.0, 1.0, 4.0])).tolist()
+    [2, 1, 0]
+    """
+    order = np.lexsort((-y, -x))
+    best = np.maximum.accumulate(np.concatenate(([-np.inf], y[order])))
+    return order[y[order] > best[:-1]]
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What is counted of one chip over all its configurations."""
+
+    rows: int = 0
+    timed: int = 0
+    met: int = 0
+    faults: np.ndarray = field(default_factory=lambda: np.zeros(len(FAULTS) + 1, dtype=np.int64))
+    missed: dict = field(default_factory=dict)
+    priced: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What an exploration found.
+
+    best: the best configuration of each chip that meets the question, best first; front: no configuration that meets it is faster
+    for a user and serves more per chip; fronts: the same within each chip {chip id: Table}; why_not: {chip id: sentence} for every
+    chip without a configuration; nearest: {chip id: Table of one row} the closest that was tried; counts: of configurations.
+    """
+
+    question: Question
+    best: Table
+    front: Table
+    fronts: dict
+    why_not: dict
+    nearest: dict
+    counts: dict
+
+
+def answer(space: Space, plan: Plan, found, question: Question, progress=None) -> Answer:
+    """Judge evaluated blocks by a question.
+
+    found: the blocks, each looked at once, so that a generator of them needs no more memory than one; progress(done, total): called
+    after each block; returning False stops with Stopped.
+    """
+    tallies, kept, held, done, total = {}, [], 0, 0, plan.rows
+    for block in found:
+        part = _reduce(block, question, plan, space, tallies)
+        if part is not None:
+            kept.append(part)
+            held += len(part)
+            if held > _PRUNE:
+                kept = [_pruned(join(kept), question)]
+                held = len(kept[0])
+        done += block.rows
+        if progress and progress(done, total) is False:
+            raise Stopped(done, total)
+    return _settle(space, plan, kept, question, tallies, done)
+
+
+class Stopped(Exception):
+    """The caller's progress function stopped an exploration; args: configurations done, total."""
+
+
+def _reduce(block: Block, question: Question, plan: Plan, space: Space, tallies: dict):
+    """Count a block by chip and keep its candidates: each chip's front, its best, and its nearest miss where nothing meets."""
+    figures, chips = block.figures, block.shape[0]
+    flat = lambda v: np.broadcast_to(v, block.shape).reshape(chips, -1)
+    fault = block.fault.reshape(chips, -1)
+    timed = fault == 0
+    met, worst, missed = timed, None, {}
+    for name, value in question.limits:
+        figure, below = LIMITS[name][:2]
+        actual = flat(figures.get(figure))
+        good = actual <= value if below else actual >= value
+        missed[name] = np.count_nonzero(timed & ~good, axis=1)
+        met = met & good
+        ratio = actual / value if below else value / actual
+        worst = ratio if worst is None else np.fmax(worst, ratio)
+    figure, less = OBJECTIVES[question.objective][:2]
+    goal = flat(figures.get(figure))
+    met = met & np.isfinite(goal)
+    goal = np.where(met, goal if less else -goal, np.inf)
+    best, some = goal.argmin(axis=1), met.any(axis=1)
+    met_count, timed_count = np.count_nonzero(met, axis=1), np.count_nonzero(timed, axis=1)
+    faults = np.stack([timed_count, *(np.count_nonzero(fault == k + 1, axis=1) for k in range(len(FAULTS)))], axis=1)
+    size = fault.shape[1]
+    for c in range(chips):
+        t = tallies.setdefault(block.slice.chips[block.at[0] + c].id, _Tally())
+        t.rows, t.timed, t.met = t.rows + size, t.timed + int(timed_count[c]), t.met + int(met_count[c])
+        t.faults += faults[c]
+        for name, counts in missed.items():
+            t.missed[name] = t.missed.get(name, 0) + int(counts[c])
+    rows = []
+    if some.any():
+        y = np.where(met, flat(figures.get(FRONT[1])), -np.inf)
+        order = np.argsort(np.where(met, flat(figures.tpot_s), np.inf), axis=1)
+        ordered = np.take_along_axis(y, order, axis=1)
+        record = np.maximum.accumulate(ordered, axis=1)
+        fresh = ordered > np.concatenate((np.full((chips, 1), -np.inf), record[:, :-1]), axis=1)
+        c, at = np.nonzero(fresh)
+        rows += [c * size + order[c, at], np.nonzero(some)[0] * size + best[some]]
+    for c in np.nonzero(~some)[0]:
+        rows.append(np.array([c * size + _closest(block, c, timed[c], None if worst is None else worst[c])]))
+    return table_of(block, np.unique(np.concatenate(rows)), plan, space) if rows else None
+
+
+def _closest(block: Block, c: int, timed, worst) -> int:
+    """The configuration of chip c that comes closest: the least missed limit, or the least missing memory."""
+    if timed.any():
+        return int(np.where(timed, 0.0 if worst is None else np.where(np.isnan(worst), np.inf, worst), np.inf).argmin())
+    share = np.broadcast_to(block.figures.get("memory_share"), block.shape)[c].reshape(-1)
+    return int(np.where(np.isnan(share), np.inf, share).argmin())
+
+
+def _worst(table: Table, question: Question) -> tuple:
+    """(where all limits and the objective are met, largest ratio by which one is missed, which one) of each row."""
+    met = table.columns["fault"] == 0
+    ratios = np.zeros((len(question.limits) + 1, len(table)))
+    for i, (name, value) in enumerate(question.limits):
+        figure, below = LIMITS[name][:2]
+        actual = table.columns[figure]
+        with np.errstate(all="ignore"):
+            ratio = actual / value if below else value / actual
+        ratios[i] = np.where(np.isnan(ratio), np.inf, ratio)
+        met = met & (ratios[i] <= 1)
+    met = met & np.isfinite(table.columns[OBJECTIVES[question.objective][0]])
+    return met, ratios.max(axis=0), ratios.argmax(axis=0)
+
+
+def _by_chip(table: Table) -> dict:
+    """{chip id: row indices}."""
+    groups = {}
+    pairs = np.stack((table.columns["slice"], table.columns["chip"]), axis=1)
+    unique, inverse = np.unique(pairs, axis=0, return_inverse=True)
+    inverse = inverse.reshape(-1)
+    for i, (s, c) in enumerate(unique):
+        groups.setdefault(table.plan.slices[s].chips[c].id, []).append(np.nonzero(inverse == i)[0])
+    return {chip: np.concatenate(rows) for chip, rows in groups.items()}
+
+
+def _chosen(table: Table, question: Question, rows, met, worst) -> tuple:
+    """(best row or None, rows of the front, nearest row) of one chip."""
+    figure, less = OBJECTIVES[question.objective][:2]
+    good = rows[met[rows]]
+    if len(good):
+        goal = table.columns[figure][good]
+        x, y = (table.columns[name][good] for name in FRONT)
+        return good[np.lexsort((table.columns["devices"][good], goal if less else -goal))[0]], good[front(x, y)], None
+    timed = rows[table.columns["fault"][rows] == 0]
+    if len(timed):
+        return None, timed[:0], timed[worst[timed].argmin()]
+    share = table.columns["memory_share"][rows]
+    return None, rows[:0], rows[np.where(np.isnan(share), np.inf, share).argmin()]
+
+
+def _pruned(table: Table, question: Question) -> Table:
+    """Without the rows that cannot be in the answer."""
+    met, worst, _ = _worst(table, question)
+    keep = []
+    for rows in _by_chip(table).values():
+        best, edge, near = _chosen(table, question, rows, met, worst)
+        keep += [edge] + [np.array([i]) for i in (best, near) if i is not None]
+    return table.take(np.unique(np.concatenate(keep)))
+
+
+def _settle(space: Space, plan: Plan, kept: list, question: Question, tallies: dict, done: int) -> Answer:
+    counts = {"configurations": done + sum(plan.refused.values()), "evaluated": done, "refused": plan.refused,
+              "timed": sum(t.timed for t in tallies.values()), "met": sum(t.met for t in tallies.values()),
+              "faults": {name: int(sum(t.faults[i + 1] for t in tallies.values())) for i, name in enumerate(FAULTS)},
+              "missed": {name: sum(t.missed.get(name, 0) for t in tallies.values()) for name, _ in question.limits}}
+    why = {id: plan.lacking.get(id) or "no layout of these chips is possible for this model" for id in space.chip_ids() if id not in tallies}
+    if not kept:
+        none = Table(plan, space, {name: np.zeros(0) for name in (*NAMES, *_PLACE, "fault")})
+        return Answer(question=question, best=none, front=none, fronts={}, why_not=why, nearest={}, counts=counts)
+    table = join(kept)
+    met, worst, which = _worst(table, question)
+    bests, edges, nearest = [], {}, {}
+    for chip, rows in _by_chip(table).items():
+        best, edge, near = _chosen(table, question, rows, met, worst)
+        if best is not None:
+            bests.append(best)
+            edges[chip] = edge
+        else:
+            nearest[chip] = table.take(np.array([near]))
+            why[chip] = _reason(nearest[chip], tallies[chip], question, worst[near], which[near])
+    figure, less = OBJECTIVES[question.objective][:2]
+    bests = np.array(bests, dtype=int)
+    goal = table.columns[figure][bests]
+    bests = bests[np.argsort(goal if less else -goal, kind="stable")]
+    every = np.concatenate(list(edges.values())) if edges else np.zeros(0, dtype=int)
+    x, y = (table.columns[name][every] for name in FRONT)
+    return Answer(question=question, best=table.take(bests), front=table.take(every[front(x, y)]), fronts={c: table.take(rows) for c, rows in edges.items()},
+                  why_not=why, nearest=nearest, counts=counts)
+
+
+def _reason(near: Table, tally: _Tally, question: Question, ratio: float, which: int) -> str:
+    """One sentence: why a chip has no configuration that meets the question, told at its nearest one."""
+    part, chip, layout, batch, _, _ = near.place(0)
+    at = f"{layout.devices} chip{'s' if layout.devices > 1 else ''} (tp {layout.tp}{f', pp {layout.pp}' if layout.pp > 1 else ''}), batch {batch:,}"
+    value = lambda name: float(near.columns[name][0])
+    fault = int(near.columns["fault"][0])
+    if fault:
+        if FAULTS[fault - 1] == "link":
+            return f"{chip.name} publishes no chip-to-chip bandwidth, and one chip does not hold it"
+        if FAULTS[fault - 1] == "unmeasured":
+            return f"nothing measured says what {chip.name} reaches"
+        need, have = value("total_bytes"), value("available_bytes")
+        where = "the prefill pool does not hold the model" if FAULTS[fault - 1] == "prefill" else "does not fit"
+        return f"{where}: at best {format_quantity(need, 'B')} are needed and {layout.tp * layout.pp} x {chip.name} ha{'ve' if layout.tp * layout.pp > 1 else 's'} {format_quantity(have, 'B')}"
+    if not question.limits or ratio <= 1:
+        return f"no {'price' if 'cost' in question.objective else 'figure'} is known for {chip.name}, so {question.objective} cannot be ranked"
+    name, limit = question.limits[which]
+    figure, below, _, unit, words = LIMITS[name]
+    if not np.isfinite(ratio):
+        return f"no figure is known for {words} of {chip.name}"
+    got, wanted = (_quantity(v, unit) for v in (value(figure), limit))
+    return f"misses {words} by {format_number(100 * (ratio - 1), 2)} %: {got} at best where {'at most' if below else 'at least'} {wanted} is asked, with {at}"
+
+
+def _quantity(value: float, unit: str) -> str:
+    return format_quantity(value, unit) if unit in ("s", "B") else f"{format_number(value)} {unit}".strip()

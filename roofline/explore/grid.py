@@ -1,0 +1,175 @@
+"""One slice of a space as one broadcast: the engine's own formulas, fed arrays of shape (chips, layouts, batches, loads).
+
+Most operators depend on a few of the four axes only, so most of the arithmetic is done on small arrays and only what depends on
+all of them is done for every configuration.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from types import SimpleNamespace
+
+import numpy as np
+
+from .. import calibration, cost, formats, hardware, memory, parallel, roof, serving
+from ..errors import InputError
+from ..fabric import fabric_of
+from ..parallel import Layout
+from ..phase import attention_format, decode_pass, operators_of, prefill_pass, times
+from ..roof import Roofs
+from ..scenario import Scenario, formats_of
+from ..service import draft_seconds, lone_prefill, pool_wire, token_seconds
+from .fabrics import Fabrics
+from .figures import Figures, Pool
+from .space import Plan, Slice, Space
+
+CHUNK = 1 << 16  # configurations of one broadcast: large enough to hide the cost of a call, small enough for a cache
+FAULTS = ("memory", "link", "prefill", "unmeasured")  # why a configuration has no time, by code - 1
+_FIELDS = tuple(f.name for f in fields(Scenario))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """Part of a slice, evaluated.
+
+    number: of the slice in its plan; at: the first index on each of the four axes; shape: how many on each; pool: index of `Slice.pools`.
+    fault: 0 where a configuration has times, else 1 + an index of FAULTS, of that shape.
+    """
+
+    slice: Slice
+    number: int
+    at: tuple
+    shape: tuple
+    pool: int
+    fault: np.ndarray
+    figures: Figures
+
+    @property
+    def rows(self) -> int:
+        return self.fault.size
+
+
+def blocks(space: Space, plan: Plan):
+    """Evaluate a plan, block by block."""
+    kept = {}  # what several slices have in common
+    for number, part in enumerate(plan.slices):
+        layouts, batches, loads = len(part.layouts), len(space.batches), len(space.loads)
+        if not layouts:
+            continue
+        per_chip = layouts * batches * loads
+        step = max(1, CHUNK // per_chip)
+        for c in range(0, len(part.chips), step):
+            chips = _Columns(part.scenario, part.formats, part.chips[c:c + step], part.prices[c:c + step], kept)
+            per_layout = batches * loads * len(chips.each)
+            stride = max(1, CHUNK // per_layout)
+            width = max(1, CHUNK // (loads * len(chips.each)))
+            for l in range(0, layouts, stride):
+                for b in range(0, batches, width):
+                    yield from _evaluate(space, part, number, c, chips, slice(l, l + stride), slice(b, b + width))
+
+
+def _column(values) -> np.ndarray:
+    """One value a chip, NaN where it is unknown: shape (chips, 1, 1, 1)."""
+    return np.array([np.nan if v is None else v for v in values], dtype=float).reshape(-1, 1, 1, 1)
+
+
+def _row(values, axis: int) -> np.ndarray:
+    """Values along one of the four axes."""
+    return np.array(values).reshape([-1 if a == axis else 1 for a in range(4)])
+
+
+class _Columns:
+    """Chips that run a model in the same formats, as columns. kept: what was made for the same chips before."""
+
+    def __init__(self, s, formats_: dict, each, prices: tuple, kept: dict | None = None):
+        self.each, kept = each, {} if kept is None else kept
+        r = SimpleNamespace(**formats_)
+        compute = (r.compute, r.activations.compute, attention_format(r))
+        key = tuple(c.id for c in each)
+        if (key, compute) not in kept:
+            kept[key, compute] = [roof.roofs_of(c, Layout(), compute, s.network, s.host) for c in each]
+        if key not in kept:
+            kept[key] = Fabrics(tuple(fabric_of(c, s.network) for c in each))
+        roofs, self.fabric = kept[key, compute], kept[key]
+        self.peaks = {name: _column(x.peaks[name] for x in roofs) for name in roofs[0].peaks}
+        self.bandwidth = _column(c.bandwidth_bytes_per_s for c in each)
+        self.host = _column(x.host for x in roofs)
+        self.memory_bytes = _column(c.memory_bytes for c in each)
+        self.usd_per_hour = _column(cost.hourly_price(s, c)[0] if price is None else price for c, price in zip(each, prices, strict=True))
+        self.watts = _column(c.tdp_w for c in each) * s.pue
+
+    def roofs(self, layout: Layout) -> Roofs:
+        return Roofs(peaks=self.peaks, bandwidth=self.bandwidth, link=roof.link_roof(self.fabric, layout), host=self.host, network=self.fabric.network_bytes_per_s)
+
+
+def _evaluate(space: Space, part: Slice, number: int, first: int, chips: _Columns, which: slice, some: slice):
+    """The blocks of some chips, layouts and batches of a slice: one without a prefill pool, and one for each pool."""
+    each = part.layouts[which]
+    layout = Layout(**{n: _row([getattr(x, n) for x in each], 1) for n in ("tp", "pp", "ep", "dp")})
+    loads = space.loads
+    s = SimpleNamespace(**{n: getattr(part.scenario, n) for n in _FIELDS})
+    s.batch = _row(space.batches[some], 2)
+    s.prompt, s.output, s.cached = (_row([x[i] for x in loads], 3) for i in range(3))
+    r = SimpleNamespace(scenario=s, arch=part.arch, drafter=part.drafter, layout=layout, fabric=chips.fabric, **part.formats)
+    shape = (len(chips.each), len(each), s.batch.size, len(loads))
+    with np.errstate(all="ignore"):
+        roofs = chips.roofs(layout)
+        figures, unfit, unlinked = _together(r, chips, roofs)
+        fault = np.zeros(shape, dtype=np.int8)
+        np.copyto(fault, 1, where=unfit)
+        np.copyto(fault, 2, where=unlinked)
+        at = (first, which.start, some.start, 0)
+        yield Block(slice=part, number=number, at=at, shape=shape, pool=0, fault=fault, figures=figures)
+        for index, pool in enumerate(part.pools[1:], 1):
+            apart = _apart(r, chips, figures, *pool)
+            if apart is not None:
+                figures_, wrong = apart
+                own = fault.copy()
+                np.copyto(own, 3, where=wrong & (own == 0))
+                yield Block(slice=part, number=number, at=at, shape=shape, pool=index, fault=own, figures=figures_)
+
+
+def _together(r, chips: _Columns, roofs: Roofs) -> tuple:
+    """(figures, where memory is too small, where no link is known) of configurations that prefill and decode on the same chips."""
+    s, layout = r.scenario, r.layout
+    drafter = sum(formats.weight_bytes(r.drafter, r.drafter.quantization or formats.parse("bf16"))) if r.drafter else 0
+    stored, each, working, other = memory.demand(r.arch, r.weights, r.kv, batch=s.batch, prompt=s.prompt, output=s.output, layout=layout, overhead=s.overhead,
+                                                 block=s.block, offload=s.offload, offload_kv=s.offload_kv, extra=drafter)
+    total = stored + each * s.batch + working + other
+    available = chips.memory_bytes * (layout.tp * layout.pp) * s.utilisation
+    _, ttft, _ = times(r, prefill_pass(s, layout), roofs, stages=layout.pp)
+    _, alone, _ = times(r, replace(prefill_pass(s, layout), sequences=1.0), roofs, stages=layout.pp)
+    parts, step, _ = times(r, decode_pass(s, layout, s.draft + 1), roofs)
+    tpot = step
+    if s.draft:
+        plain = roof.longest(roof.limit_parts(operators_of(r, decode_pass(s, layout)), roofs, layout))
+        drafting = draft_seconds(r, decode_pass(s, layout), roofs, plain) * s.draft
+        tpot = token_seconds(step, drafting, serving.accepted_tokens(s.acceptance, s.draft))
+    net = np.maximum(parts[2], parts[3])
+    bound = np.where((net > parts[0]) & (net > parts[1]), 2, np.where(parts[0] > parts[1], 0, 1)).astype(np.int8)
+    figures = Figures(ttft_s=ttft, ttft_alone_s=alone, tpot_s=tpot, prefill_s=ttft, batch=s.batch, fresh=s.prompt - s.cached, output=s.output, dp=layout.dp, devices=layout.devices,
+                      chip_usd_per_hour=chips.usd_per_hour, chip_watts=chips.watts, total_bytes=total, available_bytes=available, bound=bound)
+    return figures, total > available, np.isnan(roofs.link)
+
+
+def _apart(r, chips: _Columns, figures: Figures, chip_id: str, devices: int):
+    """(figures, where the prefill pool cannot be) with prefill on `devices` chips of their own, or None where none of it can be."""
+    s = SimpleNamespace(**{**vars(r.scenario), "usd_per_hour": None})  # a price that was given is that of the decode chips
+    try:
+        parallel.check(Layout(tp=devices), r.arch)
+        others = [hardware.load(c.id if chip_id == "same" else chip_id) for c in (chips.each if chip_id == "same" else chips.each[:1])]
+        formats_ = formats_of(s, r.arch, others[0])
+        if formats_["lacks"]:
+            return None
+        pool = _Columns(s, formats_, others, (None,) * len(others))
+        roofs = pool.roofs(Layout(tp=_row([devices], 1)))
+    except InputError:
+        return None
+    q = SimpleNamespace(scenario=s, arch=r.arch, layout=Layout(tp=_row([devices], 1)), fabric=pool.fabric, **formats_)
+    prefill_s = lone_prefill(q, s, roofs)
+    stored, each, working, _ = memory.demand(q.arch, q.weights, q.kv, batch=1, prompt=s.prompt, output=1, layout=q.layout)
+    wire = _column([pool_wire(other, chip, s.network) for other, chip in zip(others * (len(chips.each) if len(others) == 1 else 1), chips.each, strict=True)])
+    transfer_s = serving.link_time(memory.kv_bytes(r.arch, r.kv, s.prompt), wire * np.minimum(devices, r.layout.tp))
+    apart = Pool(devices=devices, usd_per_hour=pool.usd_per_hour * devices, watts=pool.watts * devices, prefill_s=prefill_s)
+    wrong = (stored + each + working > pool.memory_bytes * devices * s.utilisation) | np.isnan(roofs.link)
+    return replace(figures, ttft_s=prefill_s + transfer_s, ttft_alone_s=prefill_s + transfer_s, pool=apart), wrong

@@ -1,0 +1,178 @@
+"""An exploration asked in text: the same flat fields on the command line, in the page's form and in a link; and the answer as plain data."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import product
+
+from .. import view
+from ..errors import InputError, nearest
+from ..scenario import Scenario
+from ..units import format_number, format_quantity, parse_quantity
+from .answer import LIMITS, OBJECTIVES, Answer, Question, Table, answer, table_of
+from .grid import blocks
+from .space import BATCHES, Space, plan
+
+LISTS = ("models", "chips", "vendors", "kinds", "weights", "activations", "kv")
+NUMBERS = {"devices": "count", "batches": "count", "prompts": "tokens", "outputs": "tokens", "drafts": "tokens"}
+FIELDS = {
+    "models": "models to try, separated by commas", "chips": "chips to try, or all", "vendors": "only chips of these vendors", "kinds": "only these kinds of chip",
+    "devices": "chips in one deployment, such as 1,2,4,8", "weights": "weight formats", "activations": "arithmetic of quantised matrices", "kv": "KV cache formats",
+    "batches": "requests in flight, such as 1,8,64", "prompts": "prompt tokens", "outputs": "output tokens", "hits": "shares of the prompt already cached, such as 0,0.5",
+    "drafts": "drafted tokens of speculative decoding, such as 0,3", "prefill": "separate prefill pools, such as same:8 or h100-sxm:4", "prices": "prices, such as h100-sxm=2.5 [USD/h]",
+    "pipeline": "try pipeline stages too (yes or no)", "replicas": "try copies that share nothing too (yes or no)", "basis": "limit or expected",
+    "objective": f"one of {', '.join(OBJECTIVES)}", **{name: f"limit of {words[4]}" for name, words in LIMITS.items()},
+}
+KEEP = 1_500_000  # configurations whose figures are kept, so that a new question of the same space needs no new evaluation
+SHOWN = 12  # chips whose whole front is told
+
+
+def _words(value) -> list:
+    """A list, or text with commas, as a list of trimmed words."""
+    return [str(w).strip() for w in (value if isinstance(value, (list, tuple)) else str(value).split(",")) if str(w).strip()]
+
+
+def _yes(name: str, value) -> bool:
+    flag = {"yes": True, "true": True, "1": True, "on": True, "no": False, "false": False, "0": False, "off": False}.get(str(value).strip().lower())
+    if flag is None:
+        raise InputError(name, value, "must be yes or no")
+    return flag
+
+
+def read(base: Scenario, fields: dict) -> tuple:
+    """(Space, Question) from flat fields (see FIELDS); what a field does not say, the base scenario does.
+
+    >>> space, question = read(Scenario(), {"chips": "h100-sxm, h200-sxm", "tpot": "33 ms", "devices": "1,8"})
+    >>> space.devices, question.limits
+    ((1, 8), (('tpot', 0.033),))
+    """
+    if not isinstance(fields, dict):
+        raise InputError("explore", type(fields).__name__, "must be an object of named fields")
+    for name in fields:
+        if name not in FIELDS:
+            raise InputError("explore field", name, f"is not known{nearest(name, FIELDS)}")
+    given = {k: v for k, v in fields.items() if v not in (None, "", [], ())}
+    changes = {name: tuple(_words(given[name])) for name in LISTS if name in given}
+    for name in ("devices", "batches", "drafts"):
+        if name in given:
+            changes[name] = tuple(parse_quantity(w, NUMBERS[name], field=name, high=1e9, whole=True) for w in _words(given[name]))
+    tokens = lambda name, own: [parse_quantity(w, "tokens", field=name, low=1, high=1e8, whole=True) for w in _words(given[name])] if name in given else [own]
+    if "hits" in given:
+        hits = [parse_quantity(w, "count", field="hits", low=0, high=1) for w in _words(given["hits"])]
+        cached = lambda prompt: {min(prompt - 1, int(prompt * h)) for h in hits}
+    else:
+        cached = lambda prompt: {min(base.cached, prompt - 1)}
+    changes["loads"] = tuple((p, o, c) for p, o in product(tokens("prompts", base.prompt), tokens("outputs", base.output)) for c in sorted(cached(p)))
+    if "prefill" in given:
+        changes["prefill"] = tuple(_pair(w, ":", "prefill", "chip:count, such as same:8") for w in _words(given["prefill"]))
+    if "prices" in given:
+        pairs = given["prices"].items() if isinstance(given["prices"], dict) else [_pair(w, "=", "prices", "chip=USD/h, such as h100-sxm=2.5") for w in _words(given["prices"])]
+        changes["prices"] = tuple(pairs)
+    for name in ("pipeline", "replicas"):
+        if name in given:
+            changes[name] = _yes(name, given[name])
+    if "basis" in given:
+        changes["basis"] = str(given["basis"]).strip().lower()
+    if "batches" not in given and base.batch not in BATCHES:
+        changes["batches"] = (*BATCHES, base.batch)
+    question = Question(objective=str(given.get("objective", "cost")).strip().lower(), limits={name: given[name] for name in LIMITS if name in given})
+    return Space(base=base, **changes), question
+
+
+def _pair(text: str, sign: str, field: str, rule: str) -> tuple:
+    left, found, right = text.partition(sign)
+    if not found or not left.strip() or not right.strip():
+        raise InputError(field, text, f"must read {rule}")
+    return left.strip(), right.strip()
+
+
+@lru_cache(maxsize=2)
+def _kept(space: Space) -> tuple:
+    """(plan, blocks) of a space small enough to keep: the same space asked again only needs a new judgement."""
+    made = plan(space)
+    return made, tuple(blocks(space, made))
+
+
+def answered(space: Space, question: Question, progress=None) -> Answer:
+    """`explore`, with the figures of the last spaces kept if they are small enough."""
+    made = plan(space)
+    if made.rows > KEEP or progress:
+        return answer(space, made, blocks(space, made), question, progress)
+    made, found = _kept(space)
+    return answer(space, made, found, question)
+
+
+def explore_request(request: dict, progress=None) -> dict:
+    """The page's question: {"scenario": {...}, "explore": {fields, see FIELDS}} -> plain data, ready for JSON.
+
+    {"question", "basis", "counts", "best": one row per chip that meets the question, best first; "front": rows, fastest for a user
+    first; "fronts": [{hardware, name, x, y, fragment}] of the best chips; "why_not": [{hardware, name, why, fragment}]}.
+    Rows are `Table.row` and "text", the same written out. progress(done, total) as in `explore`.
+    """
+    if not isinstance(request, dict):
+        raise InputError("request", type(request).__name__, "must be an object")
+    base = Scenario.from_dict({k: v for k, v in (request.get("scenario") or {}).items() if v not in (None, "")})
+    space, question = read(base, request.get("explore") or {})
+    return to_dict(answered(space, question, progress), space)
+
+
+def to_dict(found: Answer, space: Space) -> dict:
+    """An Answer as plain data, see `explore_request`."""
+    figure, less, words = OBJECTIVES[found.question.objective]
+    best = [shown(row) for row in found.best.rows()]
+    fronts = []
+    for row in best[:SHOWN]:
+        table = found.fronts[row["hardware"]]
+        rows = table.rows()
+        fronts.append({"hardware": row["hardware"], "name": row["name"], "x": [r["tokens_per_s_per_user"] for r in rows], "y": [r["served_tokens_per_s_per_device"] for r in rows],
+                       "title": [title(r) for r in rows], "fragment": [r["fragment"] for r in rows]})
+    from ..hardware import load
+    why = [{"hardware": id, "name": load(id).name if id != "custom" else "custom chip", "why": text, "fragment": found.nearest[id].scenario(0).to_fragment() if id in found.nearest else None}
+           for id, text in found.why_not.items()]
+    return {"question": {"objective": found.question.objective, "figure": figure, "less_is_better": less, "words": words, "limits": dict(found.question.limits)},
+            "basis": space.basis, "counts": found.counts, "best": best, "front": [shown(row) for row in found.front.rows()], "fronts": fronts, "why_not": why}
+
+
+def title(row: dict) -> str:
+    """A configuration in a few words.
+
+    >>> title({"devices": 8, "name": "H200", "tp": 8, "pp": 1, "ep": 1, "dp": 1, "weights": "fp8", "kv": "bf16", "batch": 64, "draft": 0, "prefill_hardware": None})
+    '8 × H200, tp 8, FP8 weights, batch 64'
+    """
+    layout = " ".join(f"{n} {row[n]}" for n in ("tp", "pp", "ep", "dp") if row[n] > 1)
+    parts = [f"{count(row['devices'])} × {row['name']}", layout, f"{row['weights'].upper() if row['weights'].islower() else row['weights']} weights",
+             f"{row['kv'].upper()} KV cache" if row["kv"] != "bf16" else "", f"batch {row['batch']:,}", f"{row['draft']} drafted" if row["draft"] else "",
+             f"prefill on {row['prefill_devices']} × {row['prefill_hardware']}" if row["prefill_hardware"] else ""]
+    return ", ".join(p for p in parts if p)
+
+
+def count(value: float) -> str:
+    """Chips: a whole number as such, a share of a prefill pool with one decimal."""
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
+
+
+def shown(row: dict) -> dict:
+    """A row with "text": its title and figures written out."""
+    money = lambda v: "–" if v is None else f"${format_number(v)}"
+    return row | {"text": {
+        "title": title(row), "tpot": format_quantity(row["tpot_s"], "s"), "ttft": format_quantity(row["ttft_s"], "s"), "ttft_alone": format_quantity(row["ttft_alone_s"], "s"), "user": format_number(row["tokens_per_s_per_user"]),
+        "throughput": format_number(row["served_tokens_per_s_per_device"]), "total": format_number(row["tokens_per_s"]), "cost": money(row["usd_per_million_output_tokens_all_in"]),
+        "output_cost": money(row["usd_per_million_output_tokens"]), "per_hour": money(row["usd_per_hour"]), "energy": format_quantity(row["joules_per_output_token_all_in"], "J"),
+        "memory": view.percent(row["memory_share"]), "devices": count(row["devices"]),
+    }}
+
+
+def every_row(space: Space, question: Question, most: int = 1_000_000):
+    """All configurations that have times, as Tables, block by block: for a file. Raises InputError beyond `most` rows."""
+    made = plan(space)
+    if made.rows > most:
+        raise InputError("space", f"{made.rows:,} configurations", f"must be at most {most:,} to be written whole")
+    for block in blocks(space, made):
+        timed = (block.fault.reshape(-1) == 0).nonzero()[0]
+        if len(timed):
+            yield table_of(block, timed, made, space)
+
+
+def records(table: Table) -> list:
+    """Rows as flat dicts for a CSV file."""
+    return table.rows()
