@@ -322,7 +322,7 @@ def _arithmetic(name: str) -> formats.Format:
 
 def formats_of(s, arch: Architecture, chip: Accelerator) -> dict:
     """{"weights", "activations", "kv", "compute", "lacks"}: what the scenario's formats become for this model on this chip."""
-    weights = arch.quantization if s.weights == "auto" and arch.quantization else formats.parse("bf16" if s.weights in ("auto", "published") else s.weights)
+    weights = arch.quantization if s.weights in ("auto", "published") and arch.quantization else formats.parse("bf16" if s.weights in ("auto", "published") else s.weights)
     wanted = weights.activations if hasattr(weights, "activations") else weights.activations_default
     fmt = getattr(weights, "fmt", weights)
     lacks = ""
