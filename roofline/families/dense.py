@@ -14,7 +14,7 @@ def every(period: int, offset: int = 1):
     return lambda i: "sliding_attention" if (i + offset) % period else "full_attention"
 
 
-@family("llama", "granite", "helium", "internlm3", "iquestcoder", "exaone", "code_llama", "cwm")
+@family("llama", "granite", "internlm3", "iquestcoder", "exaone", "code_llama", "cwm")
 def llama(m: Build):
     c = m.c
     m.embed()
@@ -22,8 +22,16 @@ def llama(m: Build):
         m.gqa(bias=c.flag("qkv_bias"), out_bias=c.flag("bias"))
         m.gated_mlp(bias=c.flag("bias"))
     else:
-        m.gqa(bias=c.flag("attention_bias", False), out_bias=False if c.type == "helium" else None)
+        m.gqa(bias=c.flag("attention_bias", False))
         m.gated_mlp(bias=c.flag("mlp_bias", False))
+    m.norm(*TWO_NORMS)
+
+
+@family("helium")
+def helium(m: Build):
+    m.embed()
+    m.gqa(bias=m.c.flag("attention_bias"), out_bias=False, out_cols=m.hidden)
+    m.gated_mlp(bias=m.c.flag("mlp_bias"))
     m.norm(*TWO_NORMS)
 
 
@@ -178,15 +186,14 @@ def glm(m: Build):
 def cohere(m: Build):
     c = m.c
     m.embed()
-    d = m.split(m.hidden, m.heads)
     if c.type == "cohere2":
         pattern = c.int("sliding_window_pattern", fallback=4)
         kinds = c.kinds("layer_types", m.n, every(pattern), SLIDING)
         for layers, w in m.sliding(kinds, c.opt("sliding_window")):
-            m.core(layers=layers, window=w, d=d)
-        m.gqa(bias=c.flag("attention_bias"), d=d, core=False)
+            m.core(layers=layers, window=w)
+        m.gqa(bias=c.flag("attention_bias"), core=False)
     else:
-        m.gqa(bias=c.flag("attention_bias"), qk_norm="heads" if c.flag("use_qk_norm") else None, d=d)
+        m.gqa(bias=c.flag("attention_bias"), qk_norm="heads" if c.flag("use_qk_norm") else None)
     m.gated_mlp()
     m.norm("input_layernorm")
 
@@ -245,7 +252,7 @@ def latent(m: Build):
     """Dense feed-forward under multi-head latent attention."""
     m.embed()
     m.mla(bias=m.c.flag("attention_bias"), v=m.c.opt("v_head_dim") or m.split(m.hidden, m.heads))
-    m.gated_mlp()
+    m.gated_mlp(bias=m.c.flag("mlp_bias", False))
     m.norm(*TWO_NORMS)
 
 

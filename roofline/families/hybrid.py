@@ -113,7 +113,7 @@ def olmo_hybrid(m: Build):
 @family("kimi_linear")
 def kimi_linear(m: Build):
     c, h = m.c, m.hidden
-    m.embed()
+    m.embed(tied=False)
     own = c.sub("linear_attn_config", "")
     given = own.raw if own else {}
     attended = {i - 1 for i in own.indices("full_attn_layers", fallback=None)} if own and "full_attn_layers" in given else None  # counted from 1
@@ -121,7 +121,7 @@ def kimi_linear(m: Build):
     heads = own.int("num_heads") if "num_heads" in given else c.int("linear_num_heads")
     d = own.int("head_dim") if "head_dim" in given else c.int("linear_head_dim")
     kernel = own.int("short_conv_kernel_size") if "short_conv_kernel_size" in given else c.int("linear_conv_kernel_dim")
-    m.mla(layers=full)
+    m.mla(layers=full, bias=c.flag("attention_bias"))
     width, p = heads * d, "self_attn."
     for name, rows, cols in (("q_proj", width, h), ("k_proj", width, h), ("v_proj", width, h), ("f_a_proj", d, h), ("f_b_proj", width, d),
                              ("b_proj", heads, h), ("g_a_proj", d, h), ("g_b_proj", width, d), ("o_proj", h, width)):
@@ -173,7 +173,7 @@ def falcon_h1(m: Build):
     c = m.c
     m.embed(norm="model.final_layernorm")
     m.gqa(bias=c.flag("attention_bias"), d=c.opt("head_dim", fallback=None))
-    mamba_of(m, inner=c.opt("mamba_d_ssm"), norm=c.flag("mamba_rms_norm"))
+    mamba_of(m, inner=c.opt("mamba_d_ssm"), norm=c.flag("mamba_rms_norm"), out_bias=c.flag("projectors_bias"))
     m.gated_mlp(prefix="feed_forward.", bias=c.flag("mlp_bias"))
     m.norm("input_layernorm", "pre_ff_layernorm")
 
@@ -199,10 +199,10 @@ def nemotron_h(m: Build):
         raise InputError("hybrid_override_pattern", len(kinds), "must have from 1 to 10000 layers")
     m.n = len(kinds)  # the reference reads the pattern, whatever num_hidden_layers says
     at = {kind: m.where(lambda i: kinds[i] == kind) for kind in symbols.values()}
-    m.embed(name="backbone.embeddings", norm="backbone.norm_f")
+    m.embed(name="backbone.embeddings", norm="backbone.norm_f", tied=False)
     p = "mixer."
     if at["full_attention"]:
-        m.gqa(layers=at["full_attention"], prefix=p, bias=c.flag("attention_bias"), window=c.opt("sliding_window"))
+        m.gqa(layers=at["full_attention"], prefix=p, window=c.opt("sliding_window"))
     if at["linear_attention"]:
         m.mamba2(heads=c.int("mamba_num_heads"), head_dim=c.int("mamba_head_dim"), state=c.int("ssm_state_size"),
                  groups=c.int("mamba_n_groups" if c.has("mamba_n_groups") else "n_groups"),
@@ -219,5 +219,5 @@ def nemotron_h(m: Build):
             m.linear(p + "fc2_latent_proj", "other", m.hidden, latent, layers=at["moe"], bias=bias)
         m.moe(c.int("n_routed_experts"), c.int("num_experts_per_tok"), c.int("moe_intermediate_size"), layers=at["moe"], gated=False, router=p + "gate",
               prefix=p + "experts.", hidden=latent, shared=p + "shared_experts.", shared_gated=False,
-              shared_ff=c.int("moe_shared_expert_intermediate_size") * (1 if c.opt("n_shared_experts", 0) else 0), shared_hidden=m.hidden)
+              shared_ff=c.int("moe_shared_expert_intermediate_size") * (1 if c.opt("n_shared_experts", 0) else 0), shared_hidden=m.hidden, shared_bias=bias)
     m.norm("norm")

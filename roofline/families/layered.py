@@ -178,7 +178,7 @@ def step3p5(m: Build):
     mlp = c.items("mlp_layer_types") or ["sparse" if i in listed else "dense" for i in m.all]
     dense, sparse = m.where(lambda i: mlp[i] == "dense"), m.where(lambda i: mlp[i] != "dense")
     m.gated_mlp(layers=dense, bias=c.flag("mlp_bias"))
-    m.moe(c.int("n_routed_experts"), c.int("num_experts_per_tok"), c.int("moe_intermediate_size"), layers=sparse, shared_ff=c.int("share_expert_dim", 0))
+    m.moe(c.int("n_routed_experts"), c.int("num_experts_per_tok"), c.int("moe_intermediate_size"), layers=sparse, shared_ff=c.int("share_expert_dim", 0), shared_bias=c.flag("mlp_bias"))
     m.norm(*TWO_NORMS)
 
 
@@ -272,7 +272,7 @@ def deepseek_v4(m: Build):
            reference_elements=(d + idim) * (512 - 64) / 512 - idim, kind="compressed")
     m.core(layers=at[hca], kv=1, d=d, kv_elements=d, compress=rates[hca], kind="compressed")
     ff = c.int("moe_intermediate_size")
-    m.moe(c.int("n_routed_experts"), c.int("num_experts_per_tok"), ff, shared_ff=ff)
+    m.moe(c.int("n_routed_experts"), c.int("num_experts_per_tok"), ff, shared_ff=ff, shared_bias=c.flag("mlp_bias"))
     m.norm(*TWO_NORMS)
     streams = c.int("hc_mult")
     for name in ("attn_hc", "ffn_hc"):

@@ -37,7 +37,7 @@ def mamba1(m: Build, inner: int, state: int, kernel: int, rank: int, *, layers=N
 def mamba(m: Build):
     c = m.c
     m.embed(name="backbone.embeddings", norm="backbone.norm_f")
-    mamba1(m, c.int("expand") * m.hidden, c.int("state_size"), c.int("conv_kernel"), dt_rank(m, "time_step_rank"), conv_bias=c.flag("use_conv_bias"),
+    mamba1(m, c.opt("intermediate_size", fallback=None) or c.int("expand") * m.hidden, c.int("state_size"), c.int("conv_kernel"), dt_rank(m, "time_step_rank"), conv_bias=c.flag("use_conv_bias"),
            bias=c.flag("use_bias"))
     m.norm("norm")
 
@@ -156,7 +156,7 @@ def recurrent_gemma(m: Build):
     local = m.where(lambda i: pattern[i % len(pattern)] != "recurrent")
     rest = others(m, local)
     p = "temporal_block."
-    m.gqa(layers=local, d=m.split(h, m.heads), prefix=p, bias=c.flag("attention_bias"), out_bias=True, window=c.int("attention_window_size"))
+    m.gqa(layers=local, d=c.opt("head_dim", fallback=None) or m.split(h, m.heads), prefix=p, bias=c.flag("attention_bias"), out_bias=True, window=c.int("attention_window_size"))
     width, kernel = c.opt("lru_width") or h, c.int("conv1d_width")
     m.linear(p + "linear_y", RECURRENT, width, h, layers=rest, bias=True)
     m.linear(p + "linear_x", RECURRENT, width, h, layers=rest, bias=True)
@@ -198,6 +198,7 @@ def rwkv(m: Build):
 @family("xlstm")
 def xlstm(m: Build):
     c, h = m.c, m.hidden
+    m.n = c.opt("num_blocks") or m.n
 
     def rounded(factor: float, multiple: int) -> int:
         return -(-int(h * factor) // multiple) * multiple

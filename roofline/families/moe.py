@@ -168,7 +168,7 @@ def hy_v3(m: Build):
     if dense:
         m.gated_mlp(layers=dense, bias=c.flag("mlp_bias"))
     ff = c.int("moe_intermediate_size")
-    m.moe(c.int("num_experts"), c.int("num_experts_per_tok"), ff, layers=layers, shared_ff=ff * (c.opt("num_shared_experts", 0) or 0))
+    m.moe(c.int("num_experts"), c.int("num_experts_per_tok"), ff, layers=layers, shared_ff=ff * (c.opt("num_shared_experts", 0) or 0), shared_bias=c.flag("mlp_bias"))
     m.norm(*TWO_NORMS)
 
 
@@ -188,7 +188,7 @@ def hunyuan_moe(m: Build):
 def ernie_moe(m: Build):
     c = m.c
     bias = c.flag("use_bias")
-    m.embed()
+    m.embed(head_bias=bias)
     m.gqa(bias=bias, d=c.opt("head_dim", fallback=None) or m.split(m.hidden, m.heads))
     first, last, step = c.int("moe_layer_start_index", 0), c.int("moe_layer_end_index", -1), c.int("moe_layer_interval")
     last = m.n - 1 if last == -1 else last
@@ -374,8 +374,7 @@ def laguna(m: Build):
         layers = m.where(lambda i: (kinds[i], heads[i]) == (kind, count))
         m.gqa(layers=layers, heads=c._whole("num_attention_heads_per_layer", count, 1, None), qk_norm="head", bias=c.flag("attention_bias"),
               window=c.int("sliding_window") if kind == "sliding_attention" else None)
-        if gating:
-            m.linear("self_attn.g_proj", ATTN, count * (m.head_dim if gating == "per-element" else 1), m.hidden, layers=layers)
+        m.linear("self_attn.g_proj", ATTN, count * (1 if gating is True or gating == "per-head" else m.head_dim), m.hidden, layers=layers)
     kinds = c.kinds("mlp_layer_types", m.n, lambda i: "sparse" if i else "dense", ("dense", "sparse"))
     dense, layers = m.where(lambda i: kinds[i] == "dense"), m.where(lambda i: kinds[i] == "sparse")
     if dense:

@@ -65,7 +65,7 @@ def idefics2(m: Build):
 
 @family("video_llava")
 def video_llava(m: Build):
-    top = language(m, "llama", forward=True)
+    top = language(m, "llama")
     v = tower(top, "clip_vision_model")
     if v is None:
         return absent(m)
@@ -157,7 +157,7 @@ def ernie_vl_text(m: Build):
         m.gated_mlp(layers=dense, bias=c.flag("use_bias"))
     text, image = c.each("moe_intermediate_size", 2)
     experts, active = c.int("moe_num_experts"), c.int("moe_k")
-    m.moe(experts, active, text, layers=layers, shared_ff=text * (c.opt("moe_num_shared_experts", 0) or 0))
+    m.moe(experts, active, text, layers=layers, shared_ff=text * (c.opt("moe_num_shared_experts", 0) or 0), shared_bias=c.flag("use_bias"))
     m.vector("mlp.moe_statics.e_score_correction_bias", "router", experts, layers=layers)
     m.norm(*TWO_NORMS)
     for name, rows, cols in (("gate_up_proj", 2 * image, m.hidden), ("down_proj", m.hidden, image)):
@@ -188,13 +188,14 @@ def aria_text(m: Build):
     c = m.c
     m.embed()
     m.gqa(bias=c.flag("attention_bias", False))
-    m.moe(c.int("moe_num_experts"), c.int("moe_topk"), m.ff, router="mlp.router", fused="fc1", names=("", "", "fc2"), shared_ff=m.ff * c.int("moe_num_shared_experts", 0))
+    m.moe(c.int("moe_num_experts"), c.int("moe_topk"), m.ff, router="mlp.router", fused="fc1", names=("", "", "fc2"), shared_ff=m.ff * c.int("moe_num_shared_experts", 0), shared_bias=c.flag("mlp_bias", False))
     m.norm(*TWO_NORMS)
 
 
 @family("molmo2_text")
 def molmo2_text(m: Build):
     c = m.c
+    m.tie = False  # the table is longer than the head
     m.embed(vocab=m.vocab + c.int("additional_vocab_size", 0), head_vocab=m.vocab)
     m.gqa(bias=c.flag("attention_bias"), out_bias=False, qk_norm="head" if c.word("qk_norm_type") == "qwen3" else "flat")
     m.gated_mlp()
@@ -212,7 +213,8 @@ def idefics(m: Build):
     m.norm(*TWO_NORMS)
     v = c.sub("vision_config", "idefics_vision")
     width = v.int("embed_dim") if v else h
-    cross = m.where(lambda i: i % c.int("cross_layer_interval") == 0)
+    every = c.int("cross_layer_interval")
+    cross = tuple(range(0, m.n // every * every, every))
     start, p = len(m.tensors), "gated_cross_attn_layers."
     m.linear(p + "cross_attn.q_proj", ATTN, h, h, layers=cross)
     m.linear(p + "cross_attn.k_proj", ATTN, h, width, layers=cross)

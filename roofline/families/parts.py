@@ -140,7 +140,7 @@ class Build:
             self.attentions.append(Attention(layers=layers, heads=heads, kv_heads=kv, qk_dim=d, v_dim=v, **more))
 
     def gqa(self, *, layers=None, heads=None, kv=None, d=None, prefix="self_attn.", bias=False, out_bias=None, qk_norm=None, gate=False,
-            out="o_proj", fused=None, core=True, norms=("q_norm", "k_norm"), norm_bias=False, keys=True, group=ATTN, **more):
+            out="o_proj", fused=None, core=True, norms=("q_norm", "k_norm"), norm_bias=False, keys=True, group=ATTN, out_cols=None, **more):
         """Grouped-query attention: q, k, v and output projections, and the core.
 
         fused: the name of one q-k-v matrix, where the checkpoint stores one. gate: q_proj makes an output gate too.
@@ -158,7 +158,7 @@ class Build:
             if keys:
                 self.linear(prefix + "k_proj", group, kv * d, h, layers=layers, bias=bias)
                 self.linear(prefix + "v_proj", group, kv * d, h, layers=layers, bias=bias)
-        self.linear(prefix + out, group, h, heads * d, layers=layers, bias=out_bias)
+        self.linear(prefix + out, group, h, out_cols or heads * d, layers=layers, bias=out_bias)
         if qk_norm:
             sizes = {"head": (d, d), "flat": (heads * d, kv * d), "heads": (heads * d, kv * d)}[qk_norm]
             self.norm(prefix + norms[0], size=sizes[0], layers=layers, bias=norm_bias)
@@ -257,8 +257,8 @@ class Build:
         if layers:
             self.recurrents.append(Recurrent(layers=layers, kind=kind, state_bytes=int(state_bytes), flops_per_token=float(flops_per_token)))
 
-    def mamba2(self, *, heads, head_dim, state, groups, kernel=4, conv_bias=True, proj_bias=False, layers=None, prefix="mamba.", norm=True, group=RECURRENT,
-               inner=None, hidden=None):
+    def mamba2(self, *, heads, head_dim, state, groups, kernel=4, conv_bias=True, proj_bias=False, out_bias=None, layers=None, prefix="mamba.", norm=True,
+               group=RECURRENT, inner=None, hidden=None):
         """Mamba-2: one input projection (gate, x, B, C, dt), a depthwise convolution, the state-space scan, a gated norm, an output projection."""
         inner, hidden = inner or heads * head_dim, hidden or self.hidden
         conv = inner + 2 * groups * state
@@ -270,7 +270,7 @@ class Build:
             self.vector(prefix + name, group, heads, layers=layers)
         if norm:
             self.norm(prefix + "norm", size=inner, layers=layers)
-        self.linear(prefix + "out_proj", group, hidden, inner, layers=layers, bias=proj_bias)
+        self.linear(prefix + "out_proj", group, hidden, inner, layers=layers, bias=proj_bias if out_bias is None else out_bias)
         # Per token: the convolution, then decay, outer product and read-out of a heads x head_dim x state matrix.
         self.recurrent("mamba2", conv * kernel * BF16 + heads * head_dim * state * FP32, 2 * conv * kernel + 6 * heads * head_dim * state, layers)
 

@@ -46,15 +46,17 @@ class Reader:
         self.raw, self.type, self.path = raw, model_type, path
         self.assumed = [] if assumed is None else assumed
         self.defaults = table()["defaults"].get(model_type, {})
-        aliases = table()["aliases"].get(model_type, {})
+        # Other spellings of a field, the class's own name first: where a config gives two, that one counts.
         self._names: dict[str, list] = {}
-        for alias, own in aliases.items():
-            self._names.setdefault(alias, []).append(own)
-            self._names.setdefault(own, []).append(alias)
+        for alias, own in table()["aliases"].get(model_type, {}).items():
+            self._names.setdefault(own, [own]).append(alias)
+        for own, names in list(self._names.items()):
+            for alias in names[1:]:
+                self._names[alias] = names
         self._noted: set = set()
 
     def _given(self, name: str):
-        for key in (name, *self._names.get(name, ())):
+        for key in self._names.get(name, (name,)):
             if key in self.raw:
                 return self.raw[key]
         return _MISSING
@@ -72,7 +74,7 @@ class Reader:
         value = self._given(name)
         if value is not _MISSING:
             return value
-        for key in (name, *self._names.get(name, ())):
+        for key in self._names.get(name, (name,)):
             if key in self.defaults:
                 value = self.defaults[key]
                 if key not in self._noted:

@@ -94,8 +94,7 @@ def pixtral(m: Build, v: Reader, prefix: str = "vision_tower") -> int:
     h, p = v.int("hidden_size"), side(v, "patch_size")
     t = Tower(m, prefix)
     t.matrix("patch_conv", h, v.int("num_channels", fallback=3) * p * p)
-    width = (v.opt("head_dim", fallback=None) or h // v.int("num_attention_heads")) * v.int("num_attention_heads")
-    t.blocks(v.int("num_hidden_layers"), h, v.int("intermediate_size"), qkv_bias=False, out_bias=False, mlp_bias=False, gated=True, norms=2, width=width)
+    t.blocks(v.int("num_hidden_layers"), h, v.int("intermediate_size"), qkv_bias=False, out_bias=False, mlp_bias=False, gated=True, norms=2)
     t.vectors(h)
     t.done()
     return h

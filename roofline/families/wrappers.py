@@ -9,10 +9,16 @@ from .reader import Reader
 from .registry import FAMILIES, family
 
 
-def language(m: Build, default: str, text: str = "text_config", tie: bool | None = None, forward: bool = False, flat: bool = True) -> Reader:
+# Wrappers whose class takes tie_word_embeddings from the nested config where their own is false.
+_LISTEN = ("fast_vlm", "glm4v", "glm4v_moe", "glm_ocr", "hunyuan_vl", "llava", "llava_next_video", "llava_onevision", "minimax_m3_vl", "paddleocr_vl", "perception_lm",
+           "qwen2_5_vl", "qwen2_vl", "shieldgemma2", "video_llama_3")
+
+
+def language(m: Build, default: str, text: str = "text_config", tie: bool | None = None, flat: bool = True) -> Reader:
     """Describe the language model inside; the wrapper's own config is returned.
 
-    default: what the nested config is read as when it does not say; forward: the nested config may tie the embeddings too.
+    default: what the nested config is read as when it does not say. Whether the embeddings are tied is the wrapper's to say,
+    except where its class also listens to the nested config.
     Where the nested object is missing, older configs keep the language model's fields at the top level (flat), or the reference
     takes its class's own sizes.
     """
@@ -28,7 +34,7 @@ def language(m: Build, default: str, text: str = "text_config", tie: bool | None
         else:
             inner = Reader(top.raw, default, assumed=top.assumed)
     m.tie = top.flag("tie_word_embeddings", False) if tie is None else tie
-    if not m.tie and forward and inner.raw is not top.raw:
+    if not m.tie and top.type in _LISTEN and inner.raw is not top.raw:
         m.tie = inner.flag("tie_word_embeddings", False)
     if inner.type not in FAMILIES:
         raise InputError(inner.field("model_type"), inner.type, f"is not a known family{nearest(inner.type, FAMILIES)}")
@@ -59,7 +65,7 @@ def projected(m: Build, top: Reader, v: Reader | None, kind: str = "mlp"):
 
 @family("llava", "llava_next", "llava_next_video", "pixtral_llava")
 def llava(m: Build):
-    top = language(m, "llama", forward=True)
+    top = language(m, "llama")
     projected(m, top, tower(top, "clip_vision_model"))
     if m.wrapper.startswith("llava_next"):
         m.once("model.image_newline", "other", m.hidden)
@@ -67,7 +73,7 @@ def llava(m: Build):
 
 @family("vipllava")
 def vipllava(m: Build):
-    top = language(m, "llama", forward=True)
+    top = language(m, "llama")
     v = tower(top, "clip_vision_model")
     if v is None:
         return absent(m)
@@ -78,7 +84,7 @@ def vipllava(m: Build):
 
 @family("llava_onevision")
 def llava_onevision(m: Build):
-    top = language(m, "qwen2", forward=True)
+    top = language(m, "qwen2")
     projected(m, top, tower(top, "siglip_vision_model"))
     m.once("model.image_newline", "other", m.hidden)
 
@@ -118,7 +124,7 @@ def paligemma(m: Build):
 def qwen_vl(m: Build):
     if m.c.type.startswith("qwen3_5") and not m.c.has("text_config"):
         return FAMILIES[m.c.type + "_text"](m)
-    top = language(m, {"qwen2_vl": "qwen2_vl_text", "qwen2_5_vl": "qwen2_5_vl_text"}.get(m.c.type, m.c.type + "_text"), forward=m.c.type.startswith("qwen2"))
+    top = language(m, {"qwen2_vl": "qwen2_vl_text", "qwen2_5_vl": "qwen2_5_vl_text"}.get(m.c.type, m.c.type + "_text"))
     v = tower(top, m.wrapper + "_vision", fixed=True)
     if v is None:
         return absent(m)
@@ -136,7 +142,8 @@ def mllama(m: Build):
 
 @family("llama4")
 def llama4(m: Build):
-    top = language(m, "llama4_text")
+    inner = m.c.sub("text_config", "llama4_text")
+    top = language(m, "llama4_text", tie=inner.flag("tie_word_embeddings", False) if inner else None)
     v = tower(top, "llama4_vision_model")
     if v is None:
         return absent(m)
@@ -193,7 +200,7 @@ def step3p7(m: Build):
 
 @family("minimax_m3_vl")
 def minimax_m3(m: Build):
-    top = language(m, "minimax_m3_vl_text", forward=True)
+    top = language(m, "minimax_m3_vl_text")
     v = tower(top, "minimax_m3_vl_vision", fixed=True)
     if v is None:
         return absent(m)
