@@ -127,11 +127,11 @@ def hourly_price(s, chip) -> tuple:
     return chip.usd_per_hour, chip.price_source
 
 
-def cost(r, prefill_s, tpot_s, cached_s=None, prefill_usd_per_hour: float = 0.0, prefill_tokens_per_s=None) -> dict:
+def cost(r, prefill_s, tpot_s, cached_s=None, prefill_usd_per_hour: float | None = 0.0, prefill_tokens_per_s=None) -> dict:
     """The `cost` part of a Report for one set of times (limits or expectations); None where no price or no time is known.
 
     Each phase pays for the time it holds one replica's chips: input = price x prefill time / new prompt tokens, output = price x TPOT /
-    batch. With a separate prefill pool the input is priced on that pool. The whole bill over output tokens is given too.
+    batch. With a separate prefill pool the input is priced on that pool (prefill_usd_per_hour None: nobody says its price). The whole bill over output tokens is given too.
     break_even_share: the output rate at which owning costs what the API charges, over what this deployment can put out while decoding.
     prefill_s [s]: of the batch; tpot_s [s]; cached_s [s]: extra prefill time that cached tokens cause.
     """
@@ -141,7 +141,7 @@ def cost(r, prefill_s, tpot_s, cached_s=None, prefill_usd_per_hour: float = 0.0,
              "usd_per_million_output_tokens_all_in": None, "usd_per_hour": None if each is None else each * layout.devices, "source": source,
              "break_even_tokens_per_s": None, "break_even_share": None, "usd_per_million_output_api": s.api_usd_per_million,
              "flops_per_usd_peak": None if not each else flops_per_usd(max(v for _, v in r.chip.peaks), each), "bytes_per_usd_peak": None if not each else flops_per_usd(r.chip.bandwidth_bytes_per_s, each)}
-    if each is None or tpot_s is None or prefill_s is None:
+    if each is None or tpot_s is None or prefill_s is None or prefill_usd_per_hour is None:
         return empty
     replica = each * layout.devices / layout.dp
     price_in, price_out, all_in = token_prices(replica, s.batch, s.prompt - s.cached, s.output, prefill_s, tpot_s, prefill_usd_per_hour, prefill_tokens_per_s)

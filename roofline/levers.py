@@ -9,7 +9,7 @@ from .errors import InputError
 from .flips import flip_points
 from .model import parameters
 from .report import Report, evaluate
-from .scenario import Resolved, Scenario, resolve
+from .scenario import Resolved, Scenario, architecture_of, layout_of, resolve
 from .serving import chunked_cycle
 from .ways import ways_to_fit
 
@@ -304,10 +304,11 @@ def layouts(scenario: Scenario, goal: str = "throughput", most: int = 12) -> dic
     """
     if goal not in GOALS:
         raise InputError("goal", goal, f"must be one of {', '.join(GOALS)}")
-    r = resolve(scenario)
-    devices, flight = r.layout.devices, scenario.batch * r.layout.dp
+    here = layout_of(scenario)  # its devices and replicas alone: it need not be legal itself
+    arch = architecture_of(scenario.model, scenario.config, scenario.read_as)
+    devices, flight = here.devices, scenario.batch * here.dp
     rows, refused, unfit = [], 0, 0
-    for x in parallel.layouts(devices, r.arch.is_moe):
+    for x in parallel.layouts(devices, arch.is_moe):
         if x.dp > flight:
             continue
         try:

@@ -87,6 +87,9 @@ def evaluate(scenario: Scenario | Resolved) -> Report:
     decode = phase(r, decode_pass(s, layout, s.draft + 1), rounds=split, context=s.prompt + (steps + 1) / 2, **common)
     plain_s = roof.longest(roof.limit_parts(operators_of(r, decode_pass(s, layout)), roofs, layout)) if s.draft and timed else decode.limit_s
     serving = service.serve(r, prefill, decode, plain_s, roofs, mem["max_batch"])
+    if serving["disaggregated"] and serving["disaggregated"]["ttft_s"] is None:
+        warnings.append({"code": "memory", "text": f"{arch.name or arch.id} does not fit on a prefill instance of {serving['disaggregated']['prefill_devices']} x {s.prefill_hardware}, so no time is "
+                         "given; give it more chips with --prefill-devices."})
     money = _money(r, prefill, serving)
     peak = roofs.peaks[r.compute]
     return Report(
@@ -134,14 +137,13 @@ def _money(r: Resolved, prefill: Phase, serving: dict) -> dict:
     extra = {}
     if pools:
         price = cost.hourly_price(s.replace(usd_per_hour=None), _chip(pools["prefill_hardware"]))[0]
-        if price is not None:
-            extra = {"prefill_usd_per_hour": price * pools["prefill_devices"], "prefill_tokens_per_s": pools["prefill_tokens_per_s"]}
+        extra = {"prefill_usd_per_hour": None if price is None else price * pools["prefill_devices"], "prefill_tokens_per_s": pools["prefill_tokens_per_s"]}
     cached_s = None
     if s.cached and prefill.limit_s:
         fresh = resolve(s.replace(cached=0, prompt=s.prompt - s.cached, prefill_hardware="", rate=None))
         alone = roof.limit_parts(operators_of(fresh, prefill_pass(fresh.scenario, r.layout)),
-                                 roof.roofs_of(r.chip, r.layout, (r.compute, attention_format(r)), s.network, s.host), r.layout)
-        cached_s = prefill.limit_s - max(alone) / (r.layout.pp if max(alone) == alone[0] else 1)
+                                 roof.roofs_of(r.chip, r.layout, (r.compute, r.activations.compute, attention_format(r)), s.network, s.host), r.layout, r.layout.pp)
+        cached_s = prefill.limit_s - roof.longest(alone)
     limit = cost.cost(r, prefill.limit_s, serving["tpot_s"], cached_s, **extra)
     expected = cost.cost(r, prefill.expected_s, serving["expected_tpot_s"], **extra)
     return limit | {"expected_" + k: v for k, v in expected.items() if k.startswith("usd_per_million") and k != "usd_per_million_output_api"}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from . import memory, roof, serving
+from . import calibration, memory, roof, serving
+from .fabric import fabric_of
 from .model import Architecture
 from .operators import Pass, forward
-from .phase import Phase, attention_format, decode_pass, operators_of
+from .phase import Phase, attention_format, decode_pass, operators_of, phase
 from .scenario import Resolved, Scenario
 
 TIMES = ("ttft_s", "tpot_s", "tokens_per_s_per_user", "tokens_per_s", "tokens_per_s_per_device", "requests_per_s")
@@ -92,8 +93,8 @@ def _mixed(r: Resolved, roofs: roof.Roofs) -> dict:
     new = s.prompt - s.cached
     chunk = min(s.chunk, new)
     # Over a prompt the chunk sees on average the first half of it.
-    piece = Pass(sequences=1.0, new_tokens=float(chunk), start=float(s.cached + max(0, new - chunk) / 2), sampled=chunk / new)
-    decodes = Pass(sequences=float(s.batch), new_tokens=1.0, start=float(s.prompt), steps=float(max(s.output - 1, 1)))
+    piece = Pass(sequences=1.0, new_tokens=float(chunk), start=float(s.cached + max(0, new - chunk) / 2), sampled=chunk / new, pool=r.layout.pool)
+    decodes = decode_pass(s, r.layout, s.draft + 1)
     both = roof.limit_parts(operators_of(r, (piece, decodes)), roofs, r.layout)
     alone = roof.limit_parts(operators_of(r, decodes), roofs, r.layout)
     pure = roof.limit_parts(operators_of(r, piece), roofs, r.layout)
@@ -107,11 +108,13 @@ def _arrivals(r: Resolved, prefill: Phase, roofs: roof.Roofs, max_batch, tokens:
     s, layout = r.scenario, r.layout
     rate = s.rate / layout.dp
     one = operators_of(r, Pass(sequences=1.0, new_tokens=float(s.prompt - s.cached), start=float(s.cached), pool=layout.pool))
-    prefill_s = max(roof.limit_parts(one, roofs, layout))
+    # Pipeline stages work on pieces of a prompt, and on a micro-batch each, at once.
+    prefill_s = roof.longest(roof.limit_parts(one, roofs, layout, layout.pp))
 
     def step(batch):
-        p = Pass(sequences=batch, new_tokens=float(s.draft + 1), start=float(s.prompt), steps=float(max(s.output - 1, 1)), sampled=float(s.draft + 1), pool=layout.pool)
-        return (max(roof.limit_parts(operators_of(r, p), roofs, layout)) + drafted) / tokens
+        p = Pass(sequences=batch / max(1.0, min(layout.pp, batch)), new_tokens=float(s.draft + 1), start=float(s.prompt), steps=float(max(s.output - 1, 1)), sampled=float(s.draft + 1),
+                 pool=layout.pool)
+        return (roof.longest(roof.limit_parts(operators_of(r, p), roofs, layout)) + drafted) / tokens
 
     ceiling = max_batch or s.batch
     state = serving.steady_state(rate, prefill_s, step, ceiling, s.output)
@@ -133,9 +136,9 @@ def lone_prefill(q: Resolved, s, roofs: roof.Roofs):
 
 
 def pool_wire(prefill_chip, decode_chip, network: float | None) -> float:
-    """Bandwidth that one chip's cache crosses to the decode pool [bytes/s]: the network's, else the narrower of the two ends; infinite if unknown."""
-    # The cache leaves every chip of the prefill instance at once.
-    return network or min(x for x in (prefill_chip.link_bytes_per_s, decode_chip.link_bytes_per_s, float("inf")) if x)
+    """Bandwidth that one chip's cache crosses to the decode pool [bytes/s]: the given one, else the narrower of what the two have beyond their domains; infinite if unknown."""
+    # The cache leaves every chip of the prefill instance at once. Pools stand on servers of their own, so it crosses the network, not the links inside one.
+    return network or min(x for x in (fabric_of(prefill_chip).network_bytes_per_s, fabric_of(decode_chip).network_bytes_per_s, float("inf")) if x)
 
 
 def pool_figures(prefill_s, tpot_s, batch, output, decode_devices, prefill_devices) -> tuple:
@@ -155,14 +158,18 @@ def _pools(r: Resolved, tpot_s: float) -> dict:
     other = s.replace(hardware=s.prefill_hardware, devices=s.prefill_devices or r.layout.tp, tp=None, pp=None, dp=None, ep=None, prefill_hardware="", draft=0, rate=None, batch=1,
                       peak=None, bandwidth=None, memory=None, link=None)
     q = resolve(other)
-    prefill_s = lone_prefill(q, s, roof.roofs_of(q.chip, q.layout, (q.compute, q.activations.compute, attention_format(q)), s.network, s.host))
+    roofs = roof.roofs_of(q.chip, q.layout, (q.compute, q.activations.compute, attention_format(q)), s.network, s.host)
+    prefill_s = lone_prefill(q, s, roofs)
     fits = memory.footprint(q.arch, q.weights, q.kv, batch=1, prompt=s.prompt, output=1, layout=q.layout, memory_bytes=q.chip.memory_bytes, utilisation=s.utilisation)["fits"]
     size = memory.kv_bytes(r.arch, r.kv, s.prompt)
     wire = pool_wire(q.chip, r.chip, s.network)
     lanes = min(q.layout.tp, r.layout.tp)
     transfer_s = serving.link_time(size, wire * lanes)
+    timed = fits is not False and not q.lacks
+    e = calibration.expectation(q)
+    expected = phase(q, Pass(sequences=1.0, new_tokens=float(s.prompt - s.cached), start=float(s.cached)), roofs=roofs, timed=timed, e=e, stages=q.layout.pp, context=s.prompt)
     ratio, devices, per_device = pool_figures(prefill_s, tpot_s, s.batch, s.output, r.layout.devices / r.layout.dp, q.layout.devices)
     return {"prefill_hardware": q.chip.id, "prefill_devices": q.layout.devices, "prefill_s": prefill_s, "prefill_fits": fits, "kv_transfer_bytes": size,
             "transfer_s": transfer_s, "transfer_hidden_s": serving.link_time(size / r.arch.layer_count, wire * lanes),
-            "ttft_s": prefill_s + transfer_s, "expected_ttft_s": None, "prefill_instances_per_decode": ratio, "decode_instances_per_prefill": 1 / ratio,
+            "ttft_s": prefill_s + transfer_s if timed else None, "expected_ttft_s": expected.expected_s + transfer_s if timed and expected.expected_s else None, "prefill_instances_per_decode": ratio, "decode_instances_per_prefill": 1 / ratio,
             "devices_per_decode_instance": devices, "tokens_per_s_per_device": per_device, "prefill_tokens_per_s": (s.prompt - s.cached) / prefill_s}
