@@ -69,8 +69,9 @@ def _write_site(dist: Path, page: dict, pyodide: Path, wheel: Path, image: Path,
     bokeh = put.folder(f"bokeh-{page['bokeh']['version']}", {"bokeh.min.js": Path(page["bokeh"]["js"])}, "shell")
     if numpy:
         put.folder("numpy-" + numpy.name.split("-")[1], {numpy.name: numpy}, "extra")
-    names = {p.relative_to(SITE).as_posix(): p for d in ("css", "js", "i18n", "icons") for p in sorted((SITE / d).rglob("*")) if p.is_file() and p.name != "sw.js"}
-    app = put.folder("app", names, "shell")
+    names = {p.relative_to(SITE).as_posix(): p for d in ("css", "js", "i18n", "icons") for p in sorted((SITE / d).rglob("*")) if p.is_file() and p.name not in ("sw.js", "en.json")}
+    # English is in the HTML; other languages and the icons of an installed page are not needed for the first paint.
+    app = put.folder("app", names, "shell", {n: "engine" for n in names if n.startswith("i18n/") or n.endswith(".png")})
     by_name = {Path(a["path"]).name: {k: a[k] for k in ("path", "bytes", "sha256")} for a in put.assets}
     build = {
         "version": page["version"], "pyodide": f"pyodide-{fetch.PYODIDE_VERSION}/", "app": app, "snapshot": by_name["snapshot.bin"], "wheel": by_name[wheel.name],

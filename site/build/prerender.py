@@ -37,12 +37,13 @@ def figure(plot, name: str) -> dict:
 
 
 def main() -> None:
-    default = call("evaluate", form=bridge.DEFAULT)
+    default = call("evaluate", form=bridge.DEFAULT, full=True)
+    report = default.pop("report")
     words = json.loads((SITE / "i18n" / "en.json").read_text("utf-8"))
     result = {
         "version": call("ping")["version"], "bokeh": {"version": bokeh.__version__, "js": str(Path(bokeh.__file__).parent / "server/static/js/bokeh.min.js")},
         "default": default, "catalogue": call("catalogue"),
-        "figures": {"roofline": figure(charts.roofline_figure(default["report"]), "roofline"), "sweep": figure(charts.sweep_figure(), "sweep")},
+        "figures": {"roofline": figure(charts.roofline_figure(report), "roofline"), "sweep": figure(charts.sweep_figure(), "sweep")},
         "html": {"sentence": sentence(words, default["view"]["headline"]), "title": words["title"], "description": words["description"]},
     }
     Path(sys.argv[1]).write_text(json.dumps(result, ensure_ascii=False, allow_nan=False), "utf-8")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gzip
 import posixpath
+import sys
 import threading
 from functools import lru_cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -70,7 +71,12 @@ def make_server(folder: Path, port: int = 0, prefix: str = "/", quiet: bool = Tr
             if not quiet:
                 super().log_message(*args)
 
-    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+    class Server(ThreadingHTTPServer):
+        def handle_error(self, request, client_address):
+            if not isinstance(sys.exception(), ConnectionError):
+                super().handle_error(request, client_address)  # a browser that hangs up is no error of ours
+
+    server = Server(("127.0.0.1", port), Handler)
     server.daemon_threads = True
     return server
 

@@ -22,7 +22,7 @@ const data = (/** @type {string} */ name) => JSON.parse($(`data-${name}`).textCo
 const build = data("build"), catalogue = data("catalogue"), figures = data("figures"), first = data("default");
 useEnglish(data("words"));
 
-let result = first, touched = false, notices = /** @type {string[]} */ ([]), tabs = /** @type {Tabs | null} */ (null);
+let result = first, touched = false, notices = /** @type {string[]} */ ([]), tabs = /** @type {Tabs | null} */ (null), rest = 0;
 const state = new State(catalogue.default);
 const engine = new Engine(build, new URL("./worker.mjs", import.meta.url).href, new URL("./", document.baseURI).href);
 const question = new Question(state, catalogue, () => openPaste(page));
@@ -32,18 +32,24 @@ const page = { state, engine, figures, question, sentence, chart, charts: [chart
 // For tests, the benchmark and the curious: what the page is made of. Nothing in the page reads it.
 Object.assign(globalThis, { roofline: page });
 
-/** Show an answer everywhere. */
+/** Show an answer: sentence, figures and chart at once, the rest after that frame, so that a dragged slider stays fluid. */
 function show() {
   sentence.answer(result);
   showFigures(result.view, (key) => openExplanation(page, key));
+  if (chart.doc) chart.show(result.chart);
+  cancelAnimationFrame(rest);
+  rest = requestAnimationFrame(() => setTimeout(showRest, 0));
+}
+
+function showRest() {
   showNotices(result.view.warnings, notices);
   showFinding(result.view);
-  showChartTable(result.view);
+  if ($("chart-table").closest("details").open) showChartTable(result.view);
   question.showResolved(result.view);
-  if (chart.doc) chart.show(result.chart);
   tabs?.update();
 }
 
+const keepAddress = debounce(() => state.writeAddress(), 250); // browsers slow down or refuse a page that rewrites its address at every step of a slider
 const announce = debounce(() => { $("summary").textContent = sentence.text(); }, 900);
 
 // Changes of software that leave the load and the chips alone; the first of them by gain is named under the sentence.
@@ -66,9 +72,10 @@ async function ask() {
   try {
     result = await engine.newest("evaluate", { form });
     question.complain(null);
-    stale(null);
+    if (document.documentElement.classList.contains("stale")) stale(null);
     show();
-    state.writeAddress(result.fragment);
+    state.fragment = result.fragment;
+    keepAddress();
     announce();
     firstLever();
     document.documentElement.dataset.answered = String(Number(document.documentElement.dataset.answered ?? 0) + 1);
@@ -157,6 +164,7 @@ function start() {
 
   engine.addEventListener("ready", (/** @type {any} */ { detail }) => {
     document.documentElement.dataset.ready = detail.mode;
+    $("engine-state").dataset.ms = String(detail.ms.ready);
     $("engine-state").textContent = t("engine.ready", { s: (detail.ms.ready / 1000).toFixed(1), how: t(`engine.${detail.mode}`) });
     if (touched) ask();
     else { tabs?.update(); firstLever(); }
@@ -169,7 +177,8 @@ function start() {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
   $("undo").addEventListener("click", () => state.undo());
   $("reset").addEventListener("click", () => { const before = state.form; state.replace(state.default, { push: true }); toast(t("reset.done"), t("undo"), () => state.replace(before)); });
-  $("share").addEventListener("click", () => openShare(page));
+  $("chart-table").closest("details").addEventListener("toggle", () => showChartTable(result.view));
+  $("share").addEventListener("click", () => { state.writeAddress(); openShare(page); });
   $("question").addEventListener("submit", (/** @type {Event} */ event) => event.preventDefault());
   $("sheet").addEventListener("click", (/** @type {MouseEvent} */ event) => { if (event.target === $("sheet")) $("sheet").close(); });
   addEventListener("popstate", () => readAddress(false));

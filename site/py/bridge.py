@@ -67,11 +67,12 @@ def form_of(scenario: Scenario) -> dict:
 
 
 def _evaluate(params: dict) -> dict:
-    """{form} -> {report, chart, view, fragment}."""
+    """{form} -> {chart, view, fragment}, and with full: true the report too (the page needs only what it shows)."""
     scenario = scenario_of(params.get("form", {}))
     report = evaluate(scenario).to_dict()
     chart = chart_data.roofline_sources(report)
-    return {"report": report, "chart": chart, "view": view.view(report) | {"finding": chart.pop("finding")}, "fragment": scenario.to_fragment()}
+    shown = {"chart": chart, "view": view.view(report) | {"finding": chart.pop("finding")}, "fragment": scenario.to_fragment()}
+    return shown | ({"report": report} if params.get("full") else {})
 
 
 def _parse_config(params: dict) -> dict:
@@ -245,9 +246,11 @@ METHODS = {
 def warm() -> None:
     """Touch all that a call may import or read, before the memory snapshot is taken: after a restore there are no files."""
     form = dict(DEFAULT)
-    catalogue_ = _catalogue_once()
-    for entry in catalogue_["models"]:
-        catalogue.load(entry["id"])
+    # The list of models is in the page already, so it is not made here: an Architecture of each would be a third of a megabyte.
+    for model in ("mixtral-8x7b", "deepseek-v3", "gpt-oss-20b"):
+        catalogue.load(model)
+    for chip in hardware.ids():
+        hardware.load(chip)
     config = '{"model_type":"llama","hidden_size":4096,"num_hidden_layers":32,"num_attention_heads":32,"num_key_value_heads":8,"intermediate_size":14336,"vocab_size":128256}'
     calls = [("evaluate", {"form": form}), ("evaluate", {"form": form | {"weights": "q4_k_m"}}), ("evaluate", {"form": form | {"hardware": "h1oo"}}),
              ("evaluate", {"form": {"model": "pasted", "config": config, "hardware": "rtx-4090"}}), ("parse_config", {"text": config}), ("parse_config", {"text": "{"}),

@@ -1,0 +1,149 @@
+"""Speed and size of the page, measured in one run and printed as ratios.
+
+    .venv/bin/python benchmarks/page.py [--rounds 3] [--edits 60]
+
+Boots: from the memory snapshot; plainly (interpreter, micropip, wheel); and what a page with NumPy and Bokeh in the browser pays
+(interpreter, NumPy, Bokeh, one figure). Edits: from the input event of a slider to the frame in which the chart shows the answer.
+The rounds alternate, so that a busy machine slows all alike: trust the ratios, not the seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "site" / "build"))
+
+from playwright.sync_api import sync_playwright  # noqa: E402
+
+import fetch  # noqa: E402
+import server  # noqa: E402
+
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+BOKEH_NEEDS = ("bokeh==3.9.2", "narwhals", "jinja2", "packaging", "xyzservices")
+
+# Runs in the page: Pyodide with NumPy and Bokeh, and a first figure as JSON, the way a page without a build step does it.
+HEAVY = """async ([base, wheels, numpy]) => {
+  const started = performance.now();
+  const { loadPyodide } = await import(base + "pyodide.mjs");
+  const pyodide = await loadPyodide({ indexURL: base, lockFileContents: { info: %s, packages: {} }, packageBaseUrl: base });
+  const booted = performance.now();
+  for (const wheel of [numpy, ...wheels]) pyodide.unpackArchive(await (await fetch(wheel)).arrayBuffer(), "wheel");
+  pyodide.runPython(`
+import sys, types, importlib
+importlib.invalidate_caches()
+for name in ("markupsafe", "yaml", "tornado", "PIL", "PIL.Image", "contourpy"):  # compiled or not needed for one figure
+    sys.modules[name] = types.ModuleType(name)
+sys.modules["markupsafe"].Markup = sys.modules["markupsafe"].EscapeFormatter = str
+sys.modules["markupsafe"].escape = sys.modules["markupsafe"].soft_str = str
+sys.modules["PIL"].Image = sys.modules["PIL.Image"]
+`);
+  pyodide.runPython(`
+import json
+from bokeh.embed import json_item
+from bokeh.plotting import figure
+plot = figure(x_axis_type="log", y_axis_type="log")
+plot.line([1, 10, 100], [1, 10, 10])
+len(json.dumps(json_item(plot)))
+`);
+  return [booted - started, performance.now() - started];
+}"""
+
+EDIT = """async (steps) => {
+  const slider = document.querySelector('[data-for="batch"]'), root = document.documentElement, times = [], answers = [];
+  const frame = () => new Promise((done) => requestAnimationFrame(done));
+  for (let i = 0; i < steps; i++) {
+    const before = root.dataset.answered, started = performance.now();
+    slider.value = String((4 + (i % 16)) / 2); // each differs from the one before, or no answer would come
+    slider.dispatchEvent(new Event("input", { bubbles: true }));
+    while (root.dataset.answered === before) await new Promise((done) => setTimeout(done, 0));
+    answers.push(performance.now() - started);
+    await frame();  // Bokeh paints in the next frame ...
+    await new Promise((done) => setTimeout(done, 0));  // ... and this runs right after it
+    times.push(performance.now() - started);
+  }
+  return { times, answers };
+}"""
+
+
+def boots(browser, url: str, rounds: int, wheels: Path) -> dict:
+    found = {"snapshot": [], "plain": [], "second visit": [], "NumPy and Bokeh": []}
+    info = json.dumps(json.loads((ROOT / ".cache" / f"pyodide-{fetch.PYODIDE_VERSION}" / "pyodide-lock.json").read_text())["info"])
+    numpy = next(p for p in (ROOT / "dist").glob("numpy-*/*.whl")).relative_to(ROOT / "dist").as_posix()
+    served, heavy = server.start(wheels)
+    for _ in range(rounds):
+        for mode in ("snapshot", "plain"):
+            context = browser.new_context()
+            page = context.new_page()
+            if mode == "plain":
+                page.route("**/snapshot.bin", lambda route: route.abort())
+            page.goto(url)
+            page.wait_for_selector(f'html[data-ready="{mode}"]', state="attached", timeout=120_000)
+            # The worker's own clock: after a fall-back that of the second worker, without the failed boot before it.
+            found[mode].append(float(page.evaluate("document.getElementById('engine-state').dataset.ms")))
+            if mode == "snapshot":
+                page.wait_for_selector("html[data-offline]", state="attached", timeout=60_000)
+                page.reload()
+                page.wait_for_selector('html[data-ready="snapshot"]', state="attached", timeout=60_000)
+                found["second visit"].append(float(page.evaluate("document.getElementById('engine-state').dataset.ms")))
+            context.close()
+        context = browser.new_context(bypass_csp=True)
+        page = context.new_page()
+        page.goto(url + "manifest.json")
+        own = [f"{heavy}{p.name}" for p in sorted(wheels.glob("*.whl"))]
+        page.route(f"{heavy}**", lambda route: route.fulfill(path=wheels / route.request.url.rsplit("/", 1)[1], headers={"Access-Control-Allow-Origin": "*"}))
+        found["NumPy and Bokeh"].append(page.evaluate(HEAVY % info, [f"{url}pyodide-{fetch.PYODIDE_VERSION}/", own, url + numpy])[1])
+        context.close()
+    served.shutdown()
+    return found
+
+
+def edits(browser, url: str, steps: int) -> dict:
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(url)
+    page.wait_for_selector("html[data-ready][data-chart]", state="attached", timeout=120_000)
+    page.wait_for_timeout(1500)
+    page.evaluate(EDIT, 10)
+    result = page.evaluate(EDIT, steps)
+    context.close()
+    return result
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--edits", type=int, default=60)
+    parser.add_argument("--dist", type=Path, default=ROOT / "dist")
+    options = parser.parse_args()
+    manifest = json.loads((options.dist / "manifest.json").read_text())
+    served, url = server.start(options.dist, "/roofline/")
+    with tempfile.TemporaryDirectory() as temporary, sync_playwright() as playwright:
+        wheels = Path(temporary)
+        subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--disable-pip-version-check", "-d", wheels, *BOKEH_NEEDS], check=True, stderr=subprocess.DEVNULL)
+        browser = playwright.chromium.launch(executable_path=os.environ.get("ROOFLINE_CHROMIUM") or str(fetch.chromium(Path(sys.executable))), args=FLAGS)
+        times = boots(browser, url, options.rounds, wheels)
+        moved = edits(browser, url, options.edits)
+        browser.close()
+    served.shutdown()
+    middle = {name: statistics.median(values) for name, values in times.items() if values}
+    print("To a first answer of Python, median of", options.rounds)
+    for name, value in middle.items():
+        print(f"  {name:16s} {value / 1e3:6.2f} s   {value / middle['snapshot']:5.1f} x the snapshot boot")
+    ordered = sorted(moved["times"])
+    print(f"From an edit to the frame with its chart: median {statistics.median(ordered):.0f} ms, 95th percentile {ordered[int(0.95 * len(ordered)) - 1]:.0f} ms "
+          f"(Python's answer shown after {statistics.median(moved['answers']):.0f} ms), {len(ordered)} edits")
+    for tier, words in (("shell", "first tier"), ("engine", "engine"), ("extra", "on demand")):
+        print(f"  {words:16s} {sum(a['gzip'] for a in manifest['assets'] if a['tier'] == tier) / 1e3:8.0f} kB compressed")
+    print(f"  {'first visit':16s} {sum(a['gzip'] for a in manifest['assets'] if a['tier'] != 'extra') / 1e6:8.2f} MB compressed")
+
+
+if __name__ == "__main__":
+    main()
