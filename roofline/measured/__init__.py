@@ -10,7 +10,23 @@ import re
 from dataclasses import dataclass
 
 from ..errors import InputError
-from . import generic, jsonish, kernels, llama_bench, llama_other, loadtests, local, roofs, serving, sglang, torch_profile, trtllm
+from . import (
+    engines,
+    generic,
+    jsonish,
+    kernels,
+    llama_bench,
+    llama_other,
+    loadtests,
+    local,
+    mlperf,
+    roofs,
+    serverlogs,
+    serving,
+    sglang,
+    torch_profile,
+    trtllm,
+)
 from .reading import Reading, Sheet
 from .text import collapse, decode, lines_of, plain
 
@@ -24,8 +40,8 @@ def read(data: bytes, name: str = "") -> Reading:
     Returns a Reading: units of the metrics are token/s, req/s, ms, s, ns, B, GB/s (1e9 B/s), GFLOP/s, %.
     Raises InputError when the text is not a benchmark's, is damaged beyond use, holds no usable figure, or is hostile.
 
-    >>> text = "| model | size | params | backend | ngl | test | t/s |\\n|-|-|-|-|-|-|-|\\n| llama 8B Q4_0 | 4.33 GiB | 8.03 B | CUDA | 99 | tg128 | 131.64 ± 0.42 |"
-    >>> r = read(text.encode())
+    >>> head = "| model | size | params | backend | ngl | test | t/s |\\n|-|-|-|-|-|-|-|\\n"
+    >>> r = read((head + "| llama 8B Q4_0 | 4.33 GiB | 8.03 B | CUDA | 99 | tg128 | 131.64 ± 0.42 |").encode())
     >>> r.tool, r.common["quant"], r.rows[0]["metric"], r.rows[0]["value"]
     ('llama-bench', 'Q4_0', 'decode_tps', 131.64)
     """
@@ -36,14 +52,22 @@ def read(data: bytes, name: str = "") -> Reading:
     found = jsonish.find(text if text.lstrip()[:1] in "{[" else short, shown)
     cleaned = plain(short)
     lines = lines_of(cleaned)
-    if not found.values and ("{" in cleaned or "[" in cleaned) and cleaned != text:
-        found = jsonish.find("\n".join(lines), shown)  # JSON inside a quote, a web page or a colour terminal
+    if not found.values and "{" in cleaned and (undressed := "\n".join(lines)) != text:
+        found = jsonish.find(undressed, shown)  # JSON inside a quote, a web page or a colour terminal
     records = [v for v in found.values if isinstance(v, dict)]
-    sheets = _read_all(_Document(cleaned, lines, records, found.damaged, {lines_of(plain(k))[0]: n for k, n in list(counts.items())[:2000]}))
+    sheets = _read_all(
+        _Document(cleaned, lines, records, found.damaged, {lines_of(plain(k))[0]: n for k, n in list(counts.items())[:2000]})
+    )
     sheet = _choose(sheets)
     if sheet is None:
-        rule = "breaks off inside its JSON; give the whole file" if found.damaged and not found.values else (
-            "is not recognised as the output of a benchmark or profiler; give llama-bench, vLLM, SGLang, TensorRT-LLM, MLPerf, Nsight, PyTorch profiler ... output")
+        rule = (
+            "breaks off inside its JSON; give the whole file"
+            if found.damaged and not found.values
+            else (
+                "is not recognised as the output of a benchmark or profiler; "
+                "give llama-bench, vLLM, SGLang, TensorRT-LLM, MLPerf, Nsight, PyTorch profiler ... output"
+            )
+        )
         raise InputError("file", shown, rule)
     if not sheet.rows:
         reason = "; ".join(dict.fromkeys(sheet.warnings)) or "it holds no figure"
@@ -51,7 +75,9 @@ def read(data: bytes, name: str = "") -> Reading:
     if found.damaged and not any(w.startswith("truncated") for w in sheet.warnings) and found.values and text.lstrip()[:1] in "{[":
         sheet.warn("truncated", "the file breaks off inside a record; only whole records are read")
     if counts:
-        sheet.warn("repeated_lines", f"{len(counts)} lines stand up to {max(counts.values())} times in the file; each is read at most 40 times")
+        sheet.warn(
+            "repeated_lines", f"{len(counts)} lines stand up to {max(counts.values())} times in the file; each is read at most 40 times"
+        )
     return sheet.reading()
 
 
@@ -68,11 +94,12 @@ _READERS = (
     (('"avg"',), lambda d: loadtests.read_genai_json(d.records)),
     (("results_",), lambda d: loadtests.read_llmperf(d.records)),
     (("metrics",), lambda d: loadtests.read_guidellm(d.records)),
+    (("tput_per_gpu",), lambda d: engines.read_inferencemax(d.records)),
     (("decode",), lambda d: local.read_optimum(d.records)),
-    (("Performance_Result", "Units"), lambda d: loadtests.read_mlperf_table(d.records)),
+    (("Performance_Result", "Units"), lambda d: mlperf.read_mlperf_table(d.records)),
     ((" EMP", "empirical"), lambda d: roofs.read_ert(d.lines, d.records)),
     (("request_throughput",), lambda d: serving.read_results(d.records, d.damaged)),
-    (("benchmark_values",), lambda d: serving.read_pytorch_format(d.records)),
+    (("benchmark_values",), lambda d: serverlogs.read_pytorch_format(d.records)),
     (("Throughput:", "requests_per_second"), lambda d: serving.read_throughput(d.lines, d.records)),
     (("latency:", "avg_latency"), lambda d: serving.read_latency(d.lines, d.records)),
     (("INSERT INTO", "insert into"), lambda d: llama_bench.read_sql(d.text)),
@@ -80,14 +107,17 @@ _READERS = (
     (("/s", "/ s", "/S"), lambda d: llama_bench.read_markdown(d.lines, d.counts)),
     ((" time", "Generation:"), lambda d: llama_other.read_timings(d.lines)),
     (("Generat", "GenerationSpeed"), lambda d: llama_other.read_kobold(d.lines)),
-    (("Output generated in", "T/s", "irst token", "irst Token", "tokens_per_second", "Tokens/Second"), lambda d: llama_other.read_chat_lines(d.lines, d.records)),
+    (
+        ("Output generated in", "T/s", "irst token", "irst Token", "tokens_per_second", "Tokens/Second"),
+        lambda d: llama_other.read_chat_lines(d.lines, d.records),
+    ),
     (("hroughput", "HROUGHPUT"), lambda d: serving.read_console(d.lines)),
     (("[BENCHMARK]", "token_throughput"), lambda d: trtllm.read_benchmark_lines(d.lines)),
     (("avg", "Value"), lambda d: loadtests.read_genai_console(d.lines)),
-    (("Result is", "result_validity"), lambda d: loadtests.read_mlperf(d.lines, d.records)),
-    (("Benchmark duration", "completion token", "Profile Throughput"), lambda d: loadtests.read_lmdeploy(d.lines)),
-    (("Batch Size",), lambda d: loadtests.read_tgi(d.lines)),
-    (("infer/sec",), lambda d: loadtests.read_perf_analyzer(d.lines)),
+    (("Result is", "result_validity"), lambda d: mlperf.read_mlperf(d.lines, d.records)),
+    (("Benchmark duration", "completion token", "Profile Throughput"), lambda d: engines.read_lmdeploy(d.lines)),
+    (("Batch Size",), lambda d: engines.read_tgi(d.lines)),
+    (("infer/sec",), lambda d: engines.read_perf_analyzer(d.lines)),
     (("prompt_tps", "Generation:", "Prompt:"), lambda d: local.read_mlx(d.lines)),
     (("decode:", "decoding-time"), lambda d: local.read_mlc(d.lines)),
     (("** Length", "** Position", "tokens/second"), lambda d: local.read_exllama(d.lines)),
@@ -113,8 +143,8 @@ _READERS = (
 )
 # Asked only when none of the above knows the text: the first that answers is used.
 _FALLBACKS = (
-    lambda d: serving.read_logs(d.lines),
-    lambda d: serving.read_progress(d.lines),
+    lambda d: serverlogs.read_logs(d.lines),
+    lambda d: serverlogs.read_progress(d.lines),
     lambda d: generic.read_generic(d.lines[:20_000], d.records),
 )
 
@@ -151,8 +181,12 @@ def _choose(sheets: list[Sheet]) -> Sheet | None:
         joined = Sheet(first.tool, common={k: v for k, v in first.common.items() if other.common.get(k, v) == v})
         for sheet in (first, other):
             for target, entries in ((joined.rows, sheet.rows), (joined.more, sheet.more)):
-                target.extend({**{k: v for k, v in sheet.common.items() if k not in joined.common}, "tool": sheet.tool, **e} if sheet.tool != first.tool or other.tool != first.tool
-                              else {**{k: v for k, v in sheet.common.items() if k not in joined.common}, **e} for e in entries)
+                target.extend(
+                    {**{k: v for k, v in sheet.common.items() if k not in joined.common}, "tool": sheet.tool, **e}
+                    if sheet.tool != first.tool or other.tool != first.tool
+                    else {**{k: v for k, v in sheet.common.items() if k not in joined.common}, **e}
+                    for e in entries
+                )
         joined.warnings = [*first.warnings, *other.warnings]
         if other.tool != first.tool:
             joined.warn("several_tools", f"the file holds output of {first.tool} and {other.tool}; each row names its tool")

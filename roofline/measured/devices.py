@@ -11,7 +11,9 @@ _DEVICES = (
     re.compile(r"^\W*Device (\d+): ([^,|]{3,80}?), compute capability (\d+\.\d+)"),
     re.compile(r"^\W*Device (\d+): ([^,|]{3,80}?), (gfx\w+)\b"),
     re.compile(r"^ggml_vulkan: (?:Vulkan)?(\d+)(?: =|:) ([^|]{3,120}?)()(?: \||$)"),
-    re.compile(r"^\W*(?:ggml_metal_init|ggml_metal_device_init|ggml_metal_load): (?:GPU name|found device|picking default device):()\s+([^\n]{3,60})()"),
+    re.compile(
+        r"^\W*(?:ggml_metal_init|ggml_metal_device_init|ggml_metal_load): (?:GPU name|found device|picking default device):()\s+([^\n]{3,60})()"
+    ),
     re.compile(r"^ggml_opencl: (?:selecting|selected|using) device:?()\s+'?([^'\n]{2,60})'?()"),
     re.compile(r"^\|\s*(\d+)\s*\|\s*\[(?:level_zero|opencl):gpu:\d+\]\s*\|\s*([^|]{3,80}?)\s*\|()"),
     re.compile(r"using device \w+?(\d+) \(([^)]{3,80})\)()(?: \([^)]*\))? - \d+ MiB free"),
@@ -26,7 +28,11 @@ def logged_devices(lines: list[str]) -> dict:
     {'hardware': 'NVIDIA GeForce RTX 4090', 'compute_capability': '8.9'}
     """
     facts: dict = {}
-    head = [line for line in dict.fromkeys(lines[:20_000]) if "evice" in line or "ggml_" in line or "gpu:" in line or "GPU name" in line or "VRAM" in line]
+    head = [
+        line
+        for line in dict.fromkeys(lines[:20_000])
+        if "evice" in line or "ggml_" in line or "gpu:" in line or "GPU name" in line or "VRAM" in line
+    ]
     for pattern in _DEVICES:
         names: dict[str, str] = {}
         for line in head:
@@ -44,9 +50,14 @@ def logged_devices(lines: list[str]) -> dict:
     return dict(sorted(facts.items(), key=lambda kv: kv[0] != "hardware"))
 
 
-_PRINT_META = re.compile(r"(?:llm_load_print_meta|print_info|llama_model_load_internal): (model type|model ftype|file type|model size|file size|model params|general\.name)\s*= ([^\n]{1,120})")
+_PRINT_META = re.compile(
+    r"(?:llm_load_print_meta|print_info|llama_model_load_internal): (model type|model ftype|file type|model size|file size|model params|"
+    r"general\.name)\s*= ([^\n]{1,120})"
+)
 
-_FILE = re.compile(r"(?:(?:^|\s)(?:-m|--model)[ =]|loaded meta data with .{0,80} from |^Loaded model |loading model (?:from )?['\"]?)(\S+\.gguf)\b")
+_FILE = re.compile(
+    r"(?:(?:^|\s)(?:-m|--model)[ =]|loaded meta data with .{0,80} from |^Loaded model |loading model (?:from )?['\"]?)(\S+\.gguf)\b"
+)
 
 
 def logged_model(lines: list[str]) -> dict:

@@ -13,14 +13,67 @@ from .reading import Sheet
 from .tables import as_records, delimited, pipe_tables
 from .values import NUMBER, decimal_mark, number, quant_in_name, whole
 
-_TRAINING = re.compile(r"\b(?:grad_norm|learning_rate|train_loss|train_runtime|train_samples_per_second|epoch|optimizer|perplexity|ppl)\b", re.I)
-_FACTS = {"isl": "n_prompt", "input len": "n_prompt", "input length": "n_prompt", "prompt length": "n_prompt", "input tokens": "n_prompt", "prompt tokens": "n_prompt", "prefill": "n_prompt", "prompt": "n_prompt",
-          "osl": "n_gen", "output len": "n_gen", "output length": "n_gen", "output tokens": "n_gen", "generated tokens": "n_gen", "decode": "n_gen",
-          "concurrency": "concurrency", "conc": "concurrency", "concur": "concurrency", "parallel": "concurrency", "number of concurrency": "concurrency", "max concurrency": "concurrency", "users": "concurrency",
-          "batch": "batch", "batch size": "batch", "bs": "batch", "bsz": "batch", "tp": "tp", "n req": "num_prompts", "num prompts": "num_prompts", "num requests": "num_prompts",
-          "threads": "threads"}
-_TEXT_FACTS = {"model": "model", "model name": "model", "model id": "model", "gpu": "hardware", "hardware": "hardware", "accelerator": "hardware", "gpu name": "hardware", "chip": "hardware",
-               "quant": "quant", "quantization": "quant", "dtype": "dtype", "precision": "precision", "backend": "backend", "engine": "engine"}
+_TRAINING = re.compile(
+    r"\b(?:grad_norm|learning_rate|train_loss|train_runtime|train_samples_per_second|epoch|optimizer|perplexity|ppl)\b", re.I
+)
+_FACTS = {
+    "isl": "n_prompt",
+    "input len": "n_prompt",
+    "input length": "n_prompt",
+    "prompt length": "n_prompt",
+    "input tokens": "n_prompt",
+    "prompt tokens": "n_prompt",
+    "prefill": "n_prompt",
+    "prompt": "n_prompt",
+    "osl": "n_gen",
+    "output len": "n_gen",
+    "output length": "n_gen",
+    "output tokens": "n_gen",
+    "generated tokens": "n_gen",
+    "generation tokens": "n_gen",
+    "completion tokens": "n_gen",
+    "decode": "n_gen",
+    "concurrency": "concurrency",
+    "conc": "concurrency",
+    "concur": "concurrency",
+    "parallel": "concurrency",
+    "number of concurrency": "concurrency",
+    "max concurrency": "concurrency",
+    "users": "concurrency",
+    "batch": "batch",
+    "batch size": "batch",
+    "bs": "batch",
+    "bsz": "batch",
+    "tp": "tp",
+    "n req": "num_prompts",
+    "num prompts": "num_prompts",
+    "num requests": "num_prompts",
+    "threads": "threads",
+}
+_TEXT_FACTS = {
+    "model": "model",
+    "model name": "model",
+    "model id": "model",
+    "gpu": "hardware",
+    "hardware": "hardware",
+    "accelerator": "hardware",
+    "gpu name": "hardware",
+    "chip": "hardware",
+    "quant": "quant",
+    "quantization": "quant",
+    "dtype": "dtype",
+    "precision": "precision",
+    "backend": "backend",
+    "engine": "engine",
+}
+# Tools whose labels say all there is to know, by a text that only they print.
+_TOOLS = (
+    ("Time taken for tests (s)", "evalscope"),
+    ("Tput User (TPS)", "tt-inference-server"),
+    ("1st token avg latency", "ipex-llm"),
+    ("decode_tokens_per_s", "mlc-llm"),
+    ("evalscope", "evalscope"),
+)
 _ENOUGH = {"prefill_tps", "decode_tps", "output_tps", "total_tps", "input_tps", "ttft_ms", "tpot_ms", "decode_tps_per_user"}
 
 
@@ -37,8 +90,15 @@ def read_generic(lines: list[str], records: list) -> Sheet | None:
                 _record(sheet, record)
     if not sheet.rows:
         _pairs(sheet, lines)
-    if not any(r["metric"] in _ENOUGH for r in sheet.rows):
+    means = {r["metric"] for r in sheet.rows}
+    medians = [r for r in sheet.more if r.get("stat") == "median" and r["metric"] not in means and r["metric"] != "e2e_ms"]
+    sheet.rows += medians
+    sheet.more = [r for r in sheet.more if r not in medians]
+    if not any(r["metric"] in _ENOUGH for r in sheet.rows) or len(sheet.rows) == 1 and sheet.rows[0]["metric"].endswith("_ms"):
         return None
+    sheet.tool = next((name for mark, name in _TOOLS if mark in head), sheet.tool)
+    if sheet.tool != "unknown":
+        return sheet
     sheet.warn("tool_not_recognised", "read by its labels alone; check what each figure counts")
     return sheet
 
@@ -49,7 +109,12 @@ def _facts(record: dict) -> dict:
         low = re.sub(r"\s*\(.*", "", words(str(name)))
         if low in _FACTS and (n := whole(value if isinstance(value, (int, str)) else None)) is not None and 0 <= n < 1e9:
             facts.setdefault(_FACTS[low], n)
-        elif low in _TEXT_FACTS and isinstance(value, str) and value.strip() and value.strip().lower() not in ("none", "null", "n/a", "auto", "-"):
+        elif (
+            low in _TEXT_FACTS
+            and isinstance(value, str)
+            and value.strip()
+            and value.strip().lower() not in ("none", "null", "n/a", "auto", "-")
+        ):
             facts.setdefault(_TEXT_FACTS[low], " ".join(value.split())[:120])
     if facts.get("model") and not facts.get("quant") and (q := quant_in_name(facts["model"])):
         facts["quant"] = q
@@ -60,19 +125,41 @@ def _add(sheet: Sheet, name: str, value, text, mark: str, facts: dict, allow_pla
     label = classify(name)
     if not label or label.scale is None or label.stat == "std":
         return
-    figure = value if isinstance(value, (int, float)) else number(re.sub(r"\s*(?:tok(?:en)?s?/s(?:ec)?|t/s|tps|req/s|ms|s)$", "", str(value).strip(), flags=re.I), mark)
+    figure = (
+        value
+        if isinstance(value, (int, float))
+        else number(re.sub(r"\s*(?:tok(?:en)?s?/s(?:ec)?|t/s|tps|req/s|ms|s)$", "", str(value).strip(), flags=re.I), mark)
+    )
     time = label.metric.endswith("_ms")
-    main = label.stat in (None, "mean", "median") and label.metric != "e2e_ms"
-    sheet.row(label.metric, figure, text, scale=label.scale, into="rows" if main else "more", stat=label.stat if time or label.stat in ("median",) else None,
-              aggregate=True if label.metric in ("output_tps", "total_tps", "input_tps") else None, **facts)
+    main = label.stat in (None, "mean") and label.metric != "e2e_ms"
+    sheet.row(
+        label.metric,
+        figure,
+        text,
+        scale=label.scale,
+        into="rows" if main else "more",
+        stat=label.stat if time or label.stat in ("median",) else None,
+        aggregate=True if label.metric in ("output_tps", "total_tps", "input_tps") else None,
+        **facts,
+    )
 
 
 def _tables(sheet: Sheet, lines: list[str]) -> None:
     def is_header(row: list[str]) -> bool:
         found = [label for c in row if (label := classify(c)) and label.scale is not None]
-        return len(row) >= 2 and len(found) >= 1 and len({f.metric for f in found}) >= (1 if len(row) < 6 else 2) and not any(number(c) is not None for c in row)
+        if any("$" in c or re.search(r"\bprice|cost\b", c, re.I) for c in row) and not any(f.metric.endswith("_ms") for f in found):
+            return False  # a price list that also names a speed
+        return (
+            len(row) >= 2
+            and len(found) >= 1
+            and len({f.metric for f in found}) >= (1 if len(row) < 6 else 2)
+            and not any(number(c) is not None for c in row)
+        )
+
     for table in [*pipe_tables(lines, is_header), *delimited(lines, is_header)]:
-        mark = decimal_mark(c for name, *_ in [(0,)] for _, row, n in table.rows for h, c in zip(table.header, row) if n and classify(h))
+        mark = decimal_mark(
+            c for name, *_ in [(0,)] for _, row, n in table.rows for h, c in zip(table.header, row, strict=False) if n and classify(h)
+        )
         for line, found in table.misfits[:20]:
             sheet.warn(f"row_cell_count_mismatch:line {line}", f"{found} cells under a header of {len(table.header)}; the row is left out")
         for _, record, _n in as_records(table):
@@ -81,7 +168,11 @@ def _tables(sheet: Sheet, lines: list[str]) -> None:
                 if value.strip() and classify(name):
                     _add(sheet, name, value, value, mark, facts)
     if not sheet.rows:  # a table of "metric | value"
-        pairs = [m.groups() for line in lines if line.count("|") >= 1 and (m := re.match(rf"^\s*\|?\s*([^|]{{3,70}}?)\s*\|\s*({NUMBER})\s*(?:\|.*)?$", line))]
+        pairs = [
+            m.groups()
+            for line in lines
+            if line.count("|") >= 1 and (m := re.match(rf"^\s*\|?\s*([^|]{{3,70}}?)\s*\|\s*({NUMBER})\s*(?:\|.*)?$", line))
+        ]
         said = dict(pairs)
         mark = decimal_mark(said.values())
         facts = _facts(said)
@@ -109,8 +200,21 @@ def _record(sheet: Sheet, record: dict) -> None:
 def _pairs(sheet: Sheet, lines: list[str]) -> None:
     found = []
     for line in lines:
-        if len(line) < 300 and (m := re.match(rf"^\W{{0,20}}?([A-Za-z][^:=]{{1,70}}?)\W{{0,3}}\s*[:=]\W{{0,4}}({NUMBER})\s*(tok(?:en)?s?\s*/\s*s(?:ec(?:ond)?)?|tokens per second|t/s|tps|ms(?:/tok(?:en)?)?|s(?:ec(?:onds?)?)?(?:/tok(?:en)?)?|us|ns|req/s)?\W{{0,3}}$", line, re.I)):
-            found.append((f"{m[1]} ({re.sub('/tok.*', '', m[3])})" if m[3] and not re.search(r"\((?:ms|s|tok|t/s|tps|req)", m[1]) else m[1], m[2], m[0]))
+        if len(line) < 300 and (
+            m := re.match(
+                rf"^\W{{0,20}}?([A-Za-z][^:=]{{1,70}}?)\W{{0,3}}\s*[:=][\s*\x22'`|]{{0,6}}({NUMBER})\s*(tok(?:en)?s?\s*/\s*s(?:ec(?:ond)?)?|"
+                rf"tokens per second|t/s|tps|ms(?:/tok(?:en)?)?|s(?:ec(?:onds?)?)?(?:/tok(?:en)?)?|us|ns|req/s)?\W{{0,3}}$",
+                line,
+                re.I,
+            )
+        ):
+            found.append(
+                (
+                    f"{m[1]} ({re.sub('/tok.*', '', m[3])})" if m[3] and not re.search(r"\((?:ms|s|tok|t/s|tps|req)", m[1]) else m[1],
+                    m[2],
+                    m[0],
+                )
+            )
     mark = decimal_mark(v for _, v, _ in found)
     facts = _facts({name: value for name, value, _ in found})
     for line in lines:

@@ -9,11 +9,38 @@ from .. import catalogue, formats, hardware
 from ..errors import InputError
 
 _ENGINES = {
-    "llama-bench": "llama.cpp", "llama-batched-bench": "llama.cpp", "llama-perf": "llama.cpp", "llama-server": "llama.cpp", "ollama": "llama.cpp", "koboldcpp": "llama.cpp",
-    "lm-studio": "", "vllm": "vllm", "sglang": "sglang", "tensorrt-llm": "tensorrt-llm", "mlx-lm": "mlx", "exllamav2": "exllama", "exllamav3": "exllama", "mlc-llm": "mlc-llm",
-    "lmdeploy": "lmdeploy", "gpt-fast": "gpt-fast", "tgi": "tgi", "maxtext": "maxtext",
+    "llama-bench": "llama.cpp",
+    "llama-batched-bench": "llama.cpp",
+    "llama-perf": "llama.cpp",
+    "llama-server": "llama.cpp",
+    "ollama": "llama.cpp",
+    "koboldcpp": "llama.cpp",
+    "lm-studio": "",
+    "vllm": "vllm",
+    "sglang": "sglang",
+    "tensorrt-llm": "tensorrt-llm",
+    "mlx-lm": "mlx",
+    "exllamav2": "exllama",
+    "exllamav3": "exllama",
+    "mlc-llm": "mlc-llm",
+    "lmdeploy": "lmdeploy",
+    "gpt-fast": "gpt-fast",
+    "tgi": "tgi",
+    "maxtext": "maxtext",
 }
-_SERVED = ("request_tps", "input_tps", "output_tps", "total_tps", "decode_tps_per_user", "output_tps_per_user", "output_tps_per_gpu", "ttft_ms", "tpot_ms", "itl_ms", "e2e_ms")
+_SERVED = (
+    "request_tps",
+    "input_tps",
+    "output_tps",
+    "total_tps",
+    "decode_tps_per_user",
+    "output_tps_per_user",
+    "output_tps_per_gpu",
+    "ttft_ms",
+    "tpot_ms",
+    "itl_ms",
+    "e2e_ms",
+)
 
 
 def scenario_hint(reading, row: Mapping) -> dict:
@@ -23,7 +50,8 @@ def scenario_hint(reading, row: Mapping) -> dict:
     model or a chip that is not in the catalogue stay in model_text and hardware_text.
 
     >>> from roofline.measured import read
-    >>> r = read(b"| model | size | params | backend | ngl | test | t/s |\\n|-|-|-|-|-|-|-|\\n| llama 8B Q4_0 | 4.33 GiB | 8.03 B | CUDA | 99 | tg128 @ d4096 | 90.0 |")
+    >>> head = b"| model | size | params | backend | ngl | test | t/s |\\n|-|-|-|-|-|-|-|\\n"
+    >>> r = read(head + b"| llama 8B Q4_0 | 4.33 GiB | 8.03 B | CUDA | 99 | tg128 @ d4096 | 90.0 |")
     >>> {k: v for k, v in scenario_hint(r, r.rows[0]).items() if k in ("weights", "batch", "prompt", "output")}
     {'weights': 'Q4_0', 'batch': 1, 'prompt': 4096, 'output': 128}
     """
@@ -111,8 +139,10 @@ def _format(text) -> str | None:
     if not isinstance(text, str) or not text.strip():
         return None
     name = text.strip()
-    name = {"float16": "fp16", "f16": "fp16", "bfloat16": "bf16", "float32": "fp32", "f32": "fp32", "none": "", "auto": ""}.get(name.lower(), name)
-    if match := re.fullmatch(r"q4f16_\d", name.lower()):
+    name = {"float16": "fp16", "f16": "fp16", "bfloat16": "bf16", "float32": "fp32", "f32": "fp32", "none": "", "auto": ""}.get(
+        name.lower(), name
+    )
+    if re.fullmatch(r"q4f16_\d", name.lower()):
         return "int4-g32"
     try:
         return formats.parse(name).name if name else None
@@ -124,7 +154,12 @@ def _model(hint: dict, facts: Mapping) -> None:
     text = facts.get("model") or facts.get("model_file")
     if not isinstance(text, str):
         return
-    bare = re.sub(r"[-_.:](?:gguf|exl2|exl3|awq|gptq|fp8|nvfp4|mlx|hf|instruct-[qf]\w+|[2-8]bit|i?q\d\w*|f16|bf16|\d\.\d+bpw).*$", "", text.rsplit("/", 1)[-1], flags=re.I)
+    bare = re.sub(
+        r"[-_.:](?:gguf|exl2|exl3|awq|gptq|fp8|nvfp4|mlx|hf|instruct-[qf]\w+|[2-8]bit|i?q\d\w*|f16|bf16|\d\.\d+bpw).*$",
+        "",
+        text.rsplit("/", 1)[-1],
+        flags=re.I,
+    )
     for name in (text, bare):
         try:
             hint["model"] = catalogue.find(name)
@@ -150,7 +185,11 @@ def _chip(hint: dict, facts: Mapping) -> None:
 
 def _words(text: str) -> list[str]:
     low = re.sub(r"\((?:r|tm)\)", "", text.lower())
-    low = re.sub(r"\b(?:nvidia|amd|intel|apple|tesla|quadro|geforce|radeon|instinct|graphics|gpu|accelerator|tensor core|google|hbm\d*e?)\b", " ", low)
+    low = re.sub(
+        r"\b(?:nvidia|amd|intel|apple|tesla|quadro|geforce|radeon|instinct|graphics|gpu|accelerator|tensor core|google|hbm\d*e?)\b",
+        " ",
+        low,
+    )
     return re.findall(r"[a-z]+\d*[a-z]*|\d+[a-z]*", low.replace("-", " "))
 
 

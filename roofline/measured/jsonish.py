@@ -106,7 +106,7 @@ def _scan(body: str, exact: bool) -> Json:
         except (ValueError, RecursionError):
             tries += 1
         end = body.find("\n", start)
-        line = body[start: end if end > 0 else None].strip().rstrip(",")
+        line = body[start : end if end > 0 else None].strip().rstrip(",")
         if "'" in line and line[-1:] in "}]" and len(line) < 20_000 and (value := _python_literal(line)) is not None:
             found.extend(_flat(value))
             at = start + len(line)
@@ -118,7 +118,7 @@ def _scan(body: str, exact: bool) -> Json:
                 return Json(found, damaged)
             except (ValueError, RecursionError):
                 pass
-        damaged = damaged or bool(re.match(r"[\[{]\s*[\"{]", body[start: start + 40]))
+        damaged = damaged or bool(re.match(r"[\[{]\s*[\"{]", body[start : start + 40]))
         at = start + 1
     return Json(found, damaged)
 

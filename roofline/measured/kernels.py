@@ -11,15 +11,35 @@ from .values import BYTES, NUMBER, SECONDS, clean_scale, decimal_mark, number, w
 
 # Nsight Compute: metric or label -> what it is. Percentages of the peak come from the Speed Of Light section.
 _NCU = {
-    "gpu__time_duration.sum": "duration_ns", "gpu__time_duration.avg": "duration_ns", "duration": "duration_ns",
-    "dram__bytes.sum": "dram_bytes", "dram__bytes_read.sum": "dram_bytes_read", "dram__bytes_write.sum": "dram_bytes_write",
-    "dram__bytes.sum.per_second": "dram_bw_gbs", "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed": "mem_pct_of_peak",
-    "gpu__compute_memory_request_throughput.avg.pct_of_peak_sustained_elapsed": "mem_pct_of_peak", "sol memory": "mem_pct_of_peak", "memory [%]": "mem_pct_of_peak", "memory throughput": "memory throughput",
-    "compute (sm) throughput": "compute_pct_of_peak", "sm [%]": "compute_pct_of_peak", "sol sm": "compute_pct_of_peak", "sm__throughput.avg.pct_of_peak_sustained_elapsed": "compute_pct_of_peak",
+    "gpu__time_duration.sum": "duration_ns",
+    "gpu__time_duration.avg": "duration_ns",
+    "duration": "duration_ns",
+    "dram__bytes.sum": "dram_bytes",
+    "dram__bytes_read.sum": "dram_bytes_read",
+    "dram__bytes_write.sum": "dram_bytes_write",
+    "dram__bytes.sum.per_second": "dram_bw_gbs",
+    "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed": "mem_pct_of_peak",
+    "gpu__compute_memory_request_throughput.avg.pct_of_peak_sustained_elapsed": "mem_pct_of_peak",
+    "sol memory": "mem_pct_of_peak",
+    "memory [%]": "mem_pct_of_peak",
+    "memory throughput": "memory throughput",
+    "compute (sm) throughput": "compute_pct_of_peak",
+    "sm [%]": "compute_pct_of_peak",
+    "sol sm": "compute_pct_of_peak",
+    "sm__throughput.avg.pct_of_peak_sustained_elapsed": "compute_pct_of_peak",
 }
 _FLOP_COUNT = re.compile(r"smsp?__sass_thread_inst_executed_op_([fd])(add|mul|fma)_pred_on\.sum(\.per_cycle_elapsed|\.per_second)?$")
 _CLOCKS = ("smsp__cycles_elapsed.avg.per_second", "sm__cycles_elapsed.avg.per_second", "sm frequency")
-_ORDER = ("duration_ns", "dram_bytes", "dram_bytes_read", "dram_bytes_write", "dram_bw_gbs", "gflops", "mem_pct_of_peak", "compute_pct_of_peak")
+_ORDER = (
+    "duration_ns",
+    "dram_bytes",
+    "dram_bytes_read",
+    "dram_bytes_write",
+    "dram_bw_gbs",
+    "gflops",
+    "mem_pct_of_peak",
+    "compute_pct_of_peak",
+)
 
 
 def _scaled(value: float, unit: str, metric: str) -> float | None:
@@ -37,7 +57,9 @@ def _scaled(value: float, unit: str, metric: str) -> float | None:
 
 def read_ncu_csv(lines: list[str]) -> Sheet | None:
     """`ncu --csv`: details page (one line per metric) and raw page (one column per metric, units in the second line)."""
-    is_header = lambda row: "Kernel Name" in row and ("Metric Name" in row or any("__" in c for c in row)) and ("ID" in row or "Metric Value" in row)  # noqa: E731
+    is_header = lambda row: (
+        "Kernel Name" in row and ("Metric Name" in row or any("__" in c for c in row)) and ("ID" in row or "Metric Value" in row)
+    )  # noqa: E731
     tables = [t for t in delimited(lines, is_header) if t.rows]
     if not tables:
         return None
@@ -48,7 +70,10 @@ def read_ncu_csv(lines: list[str]) -> Sheet | None:
             sheet.warn(f"cell_count_mismatch:line {found[0]}", "the line is left out")
         _ncu_rows(sheet, kernels)
     if not sheet.rows and not sheet.warnings:
-        sheet.warn("no_usable_metric", "the report holds no duration, DRAM traffic or throughput; collect the SpeedOfLight and MemoryWorkloadAnalysis sections")
+        sheet.warn(
+            "no_usable_metric",
+            "the report holds no duration, DRAM traffic or throughput; collect the SpeedOfLight and MemoryWorkloadAnalysis sections",
+        )
     return sheet
 
 
@@ -71,7 +96,11 @@ def _ncu_wide(table: Table) -> dict:
         records = records[1:]
     kernels: dict = {}
     for line, r, _n in records:
-        metrics = [(re.sub(r"\s*\[[^\]]*\]$", "", c), units.get(c) or (m[1] if (m := re.search(r"\[([^\]]*)\]$", c)) else ""), v, "") for c, v in r.items() if "__" in c]
+        metrics = [
+            (re.sub(r"\s*\[[^\]]*\]$", "", c), units.get(c) or (m[1] if (m := re.search(r"\[([^\]]*)\]$", c)) else ""), v, "")
+            for c, v in r.items()
+            if "__" in c
+        ]
         kernels[(line,)] = {"kernel": r.get("Kernel Name"), "cc": r.get("CC"), "metrics": metrics}
     return kernels
 
@@ -93,7 +122,11 @@ def _ncu_rows(sheet: Sheet, kernels: dict) -> None:
             if m := _FLOP_COUNT.search(low):
                 flops.setdefault(m[1] + (m[3] or ""), {})[m[2]] = (value, text)
             if low in _CLOCKS and (m := re.match(r"(?:([kmgKMG]?)hz|cycle/([num]?)s\w*)$", unit.strip(), re.I)):
-                scale = {"k": 1e3, "m": 1e6, "g": 1e9, "": 1.0}[(m[1] or "").lower()] if m[1] is not None else {"n": 1e9, "u": 1e6, "m": 1e3, "": 1.0}[m[2] or ""]
+                scale = (
+                    {"k": 1e3, "m": 1e6, "g": 1e9, "": 1.0}[(m[1] or "").lower()]
+                    if m[1] is not None
+                    else {"n": 1e9, "u": 1e6, "m": 1e3, "": 1.0}[m[2] or ""]
+                )
                 clock = clock or value * scale
             if low == "dram__bytes.sum.peak_sustained":
                 sheet.fact(peak_dram_bytes_per_cycle=int(value) if value == int(value) else value)
@@ -109,8 +142,20 @@ def _ncu_rows(sheet: Sheet, kernels: dict) -> None:
         for metric in (*_ORDER, "gflops_fp64"):
             if metric in found:
                 value, text, *precision = found[metric]
-                derived = "(add + mul + 2 x fma) per cycle x SM clock; tensor-core work is not in these counters" if metric.startswith("gflops") else False
-                sheet.row("gflops" if metric.startswith("gflops") else metric, value, text, zero_ok=False, derived=derived, kernel=kernel["kernel"], precision=precision[0] if precision else None)
+                derived = (
+                    "(add + mul + 2 x fma) instructions over the time; tensor-core work is not in these counters"
+                    if metric.startswith("gflops")
+                    else False
+                )
+                sheet.row(
+                    "gflops" if metric.startswith("gflops") else metric,
+                    value,
+                    text,
+                    zero_ok=False,
+                    derived=derived,
+                    kernel=kernel["kernel"],
+                    precision=precision[0] if precision else None,
+                )
 
 
 def _ncu_flops(flops: dict, kind: str, clock, duration) -> tuple | None:
@@ -130,7 +175,10 @@ def _ncu_flops(flops: dict, kind: str, clock, duration) -> tuple | None:
     return None
 
 
-_NCU_KERNEL = re.compile(r"^\s{1,6}(\S.{0,400}?)(?:\s+\(\d+, \d+, \d+\)x\(\d+, \d+, \d+\))?,\s+(?:\d{4}-\w{3}-\d\d [\d:]+,\s+)?Context \d+, Stream \d+(?:, Device \d+, CC (\d+\.\d+))?")
+_NCU_KERNEL = re.compile(
+    r"^\s{1,6}(\S.{0,400}?)(?:\s+\(\d+, \d+, \d+\)x\(\d+, \d+, \d+\))?,\s+(?:\d{4}-\w{3}-\d\d [\d:]+,\s+)?Context \d+, Stream \d+(?:, Device "
+    r"\d+, CC (\d+\.\d+))?"
+)
 
 
 def read_ncu_text(lines: list[str]) -> Sheet | None:
@@ -156,8 +204,10 @@ _API = re.compile(r"^(?:cuda[A-Z]|cu[A-Z]|hip[A-Z]|hsa_|__hip|clEnqueue|vk[A-Z]|
 
 def read_nsys(lines: list[str]) -> Sheet | None:
     """`nsys stats`: the GPU kernel summary (CSV or columns); API, OS and memory tables have the same shape and are left out."""
+
     def columns(row: list[str]) -> bool:
         return any(re.match(r"Total Time", c) for c in row) and "Instances" in row and "Name" in row
+
     found: list[tuple[str, str, str, float]] = []
     values: list[str] = []
     for table in delimited(lines, lambda row: any(c.startswith(("Total Time", "Duration (")) for c in row) and "Name" in row):
@@ -204,7 +254,7 @@ def _nsys_columns(lines: list[str], is_header) -> list[tuple]:
         elif header and not line.strip():
             header = header if not found else None
         elif header and len(pieces) >= len(header) and re.match(r"[\d.]+$", pieces[0]):
-            name = " ".join(pieces[len(header) - 1:])
+            name = " ".join(pieces[len(header) - 1 :])
             if not _API.match(name):
                 found.append((name, pieces[at], pieces[header.index("Instances")], _header_seconds(header[at])))
     if not found:
@@ -217,15 +267,20 @@ def _nsys_columns(lines: list[str], is_header) -> list[tuple]:
 
 # ---- AMD ------------------------------------------------------------------------------------------------------
 
+
 def _key(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
 def read_rocprof(lines: list[str]) -> Sheet | None:
     """rocprof v1 results and stats, rocprofv2, rocprofv3 traces and counters. FETCH_SIZE and WRITE_SIZE are KiB."""
+
     def is_header(row: list[str]) -> bool:
         keys = {_key(c) for c in row}
-        return bool(keys & {"kernelname", "name"}) and bool(keys & {"durationns", "beginns", "starttimestamp", "countername", "totaldurationns", "fetchsize"})
+        return bool(keys & {"kernelname", "name"}) and bool(
+            keys & {"durationns", "beginns", "starttimestamp", "countername", "totaldurationns", "fetchsize"}
+        )
+
     tables = [t for t in delimited(lines, is_header) if t.rows]
     if not tables:
         return None
@@ -237,7 +292,9 @@ def read_rocprof(lines: list[str]) -> Sheet | None:
             kernel = r.get("kernelname") or r.get("name") or ""
             if "totaldurationns" in r:
                 if not _API.match(kernel):
-                    sheet.row("kernel_time_ns", whole(r["totaldurationns"]), r["totaldurationns"], kernel=kernel, calls=whole(r.get("calls")))
+                    sheet.row(
+                        "kernel_time_ns", whole(r["totaldurationns"]), r["totaldurationns"], kernel=kernel, calls=whole(r.get("calls"))
+                    )
                 continue
             if "countername" in r:
                 entry = dispatches.setdefault((r.get("dispatchid"), kernel), {"kernel": kernel, "dispatch": whole(r.get("dispatchid"))})
@@ -255,7 +312,9 @@ def read_rocprof(lines: list[str]) -> Sheet | None:
             _traffic(sheet, r, {"kernel": kernel})
         for entry in dispatches.values():
             if "span" in entry:
-                sheet.row("duration_ns", entry["span"][0], entry["span"][1], derived=True, kernel=entry["kernel"], dispatch=entry["dispatch"])
+                sheet.row(
+                    "duration_ns", entry["span"][0], entry["span"][1], derived=True, kernel=entry["kernel"], dispatch=entry["dispatch"]
+                )
             _traffic(sheet, entry, {"kernel": entry["kernel"], "dispatch": entry["dispatch"]})
     if not sheet.rows and not sheet.warnings:
         return None
@@ -267,8 +326,18 @@ def _traffic(sheet: Sheet, r: dict, own: dict) -> None:
         sheet.row(metric, number(r.get(counter)), r.get(counter), scale=1024, **own)
 
 
-_ROCP_ROOFS = {"hbmbw": "roof_dram_gbs", "mallbw": "roof_l3_gbs", "l2bw": "roof_l2_gbs", "l1bw": "roof_l1_gbs", "ldsbw": "roof_lds_gbs", "fp32flops": "roof_fp32_gflops",
-               "fp64flops": "roof_fp64_gflops", "mfmaf16flops": "roof_fp16_matrix_gflops", "mfmabf16flops": "roof_bf16_matrix_gflops", "mfmaf8flops": "roof_fp8_matrix_gflops"}
+_ROCP_ROOFS = {
+    "hbmbw": "roof_dram_gbs",
+    "mallbw": "roof_l3_gbs",
+    "l2bw": "roof_l2_gbs",
+    "l1bw": "roof_l1_gbs",
+    "ldsbw": "roof_lds_gbs",
+    "fp32flops": "roof_fp32_gflops",
+    "fp64flops": "roof_fp64_gflops",
+    "mfmaf16flops": "roof_fp16_matrix_gflops",
+    "mfmabf16flops": "roof_bf16_matrix_gflops",
+    "mfmaf8flops": "roof_fp8_matrix_gflops",
+}
 
 
 def read_rocprof_compute(lines: list[str]) -> Sheet | None:

@@ -23,15 +23,30 @@ class Label:
 
 
 _STATS = (
-    (r"\b(?:mean|avg|average|ave)\b", "mean"), (r"\b(?:median|p50|50th|50 percentile|50p)\b", "median"),
-    (r"\b(?:min|minimum|lowest)\b", "min"), (r"\b(?:max|maximum|highest|peak)\b", "max"), (r"\b(?:std|stddev|stdev|deviation|sd)\b", "std"),
+    (r"\b(?:mean|avg|average|ave)\b", "mean"),
+    (r"\b(?:median|p50|50th|50 percentile|50p)\b", "median"),
+    (r"\b(?:min|minimum|lowest)\b", "min"),
+    (r"\b(?:max|maximum|highest|peak)\b", "max"),
+    (r"\b(?:std|stddev|stdev|deviation|sd)\b", "std"),
 )
-_PERCENTILE = re.compile(r"\bp(\d{1,2})(?:[ .](\d+))?\b|\b(\d{1,2})(?:[ .]\d+)?(?:th)? ?(?:percentile|%|pct)|\bpercentile (\d{1,2})\b|\bpercentile(\d{1,2})\b")
+_PERCENTILE = re.compile(
+    r"\bp(\d{1,2})(?:[ .](\d+))?\b|\b(\d{1,2})(?:[ .]\d+)?(?:th)? ?(?:percentile|%|pct)|\bpercentile (\d{1,2})\b|\bpercentile(\d{1,2})\b"
+)
 # Words that make a figure something other than a measurement of the model.
-_NOT_MEASURED = re.compile(r"\b(?:target|theoretical|expected|estimated?|est|limit|budget|quota|price|cost|usd|slo|goodput|request rate|issue rate|speedup|increase|improvement|gain|"
-                           r"tokenization|tokenizer|detokenization|sampling|sample|load|loading|compile|warm ?up|train|training|step|scheduled|loss|energy|second token|words?|char\w*)\b")
-_TIME_UNIT = re.compile(r"\b(ns|nanoseconds?|us|usec|microseconds?|ms|msec|milliseconds?|s|sec|secs|seconds?)\b(?!.*\b(?:ns|us|ms|s|sec|seconds?)\b)")
-_RATE_WORDS = re.compile(r"\b(?:throughput|tput|tps|tok s|toks s|token s|tokens s|t s|tokens sec|tok sec|token sec|tokens per s(?:ec(?:ond)?)?|tokens second|token per sec(?:ond)?|per sec(?:ond)?|speed|rate|rps|qps|req s|reqs s|requests s|requests sec|requests? per sec(?:ond)?|per min(?:ute)?|tokens min|requests min)\b")
+_NOT_MEASURED = re.compile(
+    r"\b(?:target|theoretical|expected|estimated?|est|limit|budget|quota|price|cost|usd|slo|goodput|request rate|issue rate|speedup|increase|"
+    r"improvement|gain|"
+    r"tokenization|tokenizer|detokenization|sampling|sample|load|loading|compile|warm ?up|train|training|step|scheduled|loss|energy|second "
+    r"token|words?|char\w*)\b"
+)
+_TIME_UNIT = re.compile(
+    r"\b(ns|nanoseconds?|us|usec|microseconds?|ms|msec|milliseconds?|s|sec|secs|seconds?)\b(?!.*\b(?:ns|us|ms|s|sec|seconds?)\b)"
+)
+_RATE_WORDS = re.compile(
+    r"\b(?:throughput|tput|tps|tok s|toks s|token s|tokens s|t s|tokens sec|tok sec|token sec|tokens per s(?:ec(?:ond)?)?|tokens second|token "
+    r"per sec(?:ond)?|per sec(?:ond)?|speed|rate|rps|qps|req s|reqs s|requests s|requests sec|requests? per sec(?:ond)?|per min(?:ute)?|"
+    r"tokens min|requests min)\b"
+)
 
 
 def words(label: str) -> str:
@@ -84,9 +99,17 @@ def _time_scale(text: str, unit: float) -> float | None:
 
 
 def _time(text: str) -> str | None:
-    if re.search(r"\b(?:ttft|time to first (?:output )?token|(?:first|1st) token (?:(?:avg|average|mean) )?(?:latency|time|cost)|latency (?:of )?first token|prefill latency|ttft latency)\b", text):
+    if re.search(
+        r"\b(?:ttft|time to first (?:output )?token|(?:first|1st) token (?:(?:avg|average|mean) )?(?:latency|time|cost)|latency (?:of )?first "
+        r"token|prefill latency|ttft latency)\b",
+        text,
+    ):
         return "ttft_ms"
-    if re.search(r"\b(?:tpot|time per output token|(?:2nd|2\+?|other|next|rest) (?:tokens? )?(?:(?:avg|average|mean) )?(?:latency|time|cost)|decode token latency|latency per output token)\b", text):
+    if re.search(
+        r"\b(?:tpot|time per output token|(?:2nd|2\+?|other|next|rest) (?:tokens? )?(?:(?:avg|average|mean) )?(?:latency|time|cost)|decode "
+        r"token latency|latency per output token)\b",
+        text,
+    ):
         return "tpot_ms"
     if re.search(r"\b(?:itl|inter token latency|inter token latencies|intertoken latency|inter token)\b", text):
         return "itl_ms"
@@ -107,16 +130,23 @@ def _rate(text: str) -> str | None:
         return "decode_tps_per_user" if not re.search(r"\b(?:ctx|e2e|prefill|input)\b", text) else "output_tps_per_user"
     if re.search(r"\b(?:per gpu|gpu|per device|per chip)\b", text):
         return "output_tps_per_gpu" if re.search(r"\boutput\b", text) else None
-    if re.search(r"\b(?:requests?|req|reqs|rps|qps|seqs?|sequences?|prompts?|queries)\b(?: throughput| tput| s\b| sec\b| per (?:sec|min)\w*| rate|$)", text) and not re.search(r"\b(?:prompt|token\w*|tok)\b.*\b(?:token\w*|tok|tps)\b", text):
+    if re.search(
+        r"\b(?:requests?|req|reqs|rps|qps|seqs?|sequences?|prompts?|queries)\b(?: throughput| tput| s\b| sec\b| per (?:sec|min)\w*| rate|$)",
+        text,
+    ) and not re.search(r"\b(?:prompt|token\w*|tok)\b.*\b(?:token\w*|tok|tps)\b", text):
         if not tokens:
             return "request_tps"
     if tokens and (re.search(r"\bprompt completion\b|\binput output\b|\bprompt generat\w+\b", text)):
         return "total_tps"
-    if re.search(r"\b(?:prefill|prompt|context|pp|prompt eval\w*|prompt processing|input processing)\b", text) and not re.search(r"\b(?:output|generat\w*|decode|tg|total)\b", text):
+    if re.search(r"\b(?:prefill|prompt|context|pp|prompt eval\w*|prompt processing|input processing)\b", text) and not re.search(
+        r"\b(?:output|generat\w*|decode|tg|total)\b", text
+    ):
         return "prefill_tps"
     if re.search(r"\btotal\b", text) and not re.search(r"\boutput|generat|completion|decode|input\b", text) and tokens:
         return "total_tps"
-    if re.search(r"\b(?:decode|decoding|generation|tg|token generation|eval|gen|2nd tokens?|other tokens?)\b", text) and not re.search(r"\bprompt\b", text):
+    if re.search(r"\b(?:decode|decoding|generation|tg|token generation|eval|gen|2nd tokens?|other tokens?)\b", text) and not re.search(
+        r"\bprompt\b", text
+    ):
         return "decode_tps"
     if re.search(r"\b(?:output|generated|completion|out)\b", text) and (tokens or "throughput" in text):
         return "output_tps"

@@ -14,11 +14,42 @@ _TEST = re.compile(r"(?:pp|tg|pg|n_?prompt|n_?gen)\s*\d", re.I)
 _TEST_PART = re.compile(r"\b(pp|tg)\s*(\d+)\s*([kK]?)(?![\w.])")
 _RATE = re.compile(r"^(?:avg\s+|mean\s+)?(?:t|tok|tokens?)\s*/\s*s(?:ec|econd)?\b(.*)$", re.I)
 _FACT_COLUMNS = {
-    "ngl": "ngl", "n_gpu_layers": "ngl", "gpu layers": "ngl", "threads": "threads", "n_threads": "threads", "th": "threads", "n_batch": "n_batch", "batch": "n_batch",
-    "n_ubatch": "n_ubatch", "ubatch": "n_ubatch", "type_k": "type_k", "ctk": "type_k", "type_v": "type_v", "ctv": "type_v", "fa": "fa", "flash_attn": "fa",
-    "sm": "split_mode", "split_mode": "split_mode", "n_cpu_moe": "n_cpu_moe", "ncmoe": "n_cpu_moe", "dev": "devices", "devices": "devices", "ts": "tensor_split",
-    "mmap": "mmap", "nkvo": "no_kv_offload", "rtr": "repack", "fmoe": "fused_moe", "mla": "mla", "amb": "amb", "concurrency": "concurrency",
-    "model_filename": "model_file", "gpu": "hardware", "hardware": "hardware", "device": "hardware", "chip": "hardware", "cpu": "cpu",
+    "ngl": "ngl",
+    "n_gpu_layers": "ngl",
+    "gpu layers": "ngl",
+    "threads": "threads",
+    "n_threads": "threads",
+    "th": "threads",
+    "n_batch": "n_batch",
+    "batch": "n_batch",
+    "n_ubatch": "n_ubatch",
+    "ubatch": "n_ubatch",
+    "type_k": "type_k",
+    "ctk": "type_k",
+    "type_v": "type_v",
+    "ctv": "type_v",
+    "fa": "fa",
+    "flash_attn": "fa",
+    "sm": "split_mode",
+    "split_mode": "split_mode",
+    "n_cpu_moe": "n_cpu_moe",
+    "ncmoe": "n_cpu_moe",
+    "dev": "devices",
+    "devices": "devices",
+    "ts": "tensor_split",
+    "mmap": "mmap",
+    "nkvo": "no_kv_offload",
+    "rtr": "repack",
+    "fmoe": "fused_moe",
+    "mla": "mla",
+    "amb": "amb",
+    "concurrency": "concurrency",
+    "model_filename": "model_file",
+    "gpu": "hardware",
+    "hardware": "hardware",
+    "device": "hardware",
+    "chip": "hardware",
+    "cpu": "cpu",
 }
 
 
@@ -45,7 +76,9 @@ def read_markdown(lines: list[str], counts: dict[str, int] | None = None) -> She
     sheet = Sheet("llama-bench")
     if any({"ms/t", "throughput/s"} & {_plain_header(c) for c in t.header} for t in tables):
         sheet.tool = "mistral.rs"
-    rates = [c for t in tables for _, row, n in t.rows for name, c in zip(t.header, row) if n and _RATE.match(_plain_header(name))]
+    rates = [
+        c for t in tables for _, row, n in t.rows for name, c in zip(t.header, row, strict=False) if n and _RATE.match(_plain_header(name))
+    ]
     mark = decimal_mark(rates[:400])
     for table in tables:
         for line, found in table.misfits[:20]:
@@ -64,7 +97,7 @@ def _markdown_rows(sheet: Sheet, table: Table, mark: str) -> None:
             continue
         if sheet.full:
             break
-        record = dict(zip(names, row))
+        record = dict(zip(names, row, strict=False))
         facts = _facts_of_cells(record, mark)
         if count > 1:
             facts["count"] = count
@@ -192,7 +225,9 @@ def _file_facts(sheet: Sheet, lines: list[str]) -> None:
 
 # ---- CSV, JSON, SQL: one record per test ----------------------------------------------------------------
 
+
 def is_record(record) -> bool:
+    """True for a JSON value that is one llama-bench test."""
     return isinstance(record, dict) and ("avg_ts" in record or "avg_ns" in record) and ("n_prompt" in record or "n_gen" in record)
 
 
@@ -229,14 +264,17 @@ def read_csv(lines: list[str], counts: dict[str, int] | None = None) -> Sheet | 
 
 def _realigned(sheet: Sheet, header: list[str], row: list[str], line: int) -> None:
     """A row longer or shorter than its header: columns right of the file name are safe if times and rates agree."""
-    sheet.warn(f"cell_count_mismatch:line {line}", f"{len(row)} cells under a header of {len(header)}; only the columns that can be told for sure are used")
+    sheet.warn(
+        f"cell_count_mismatch:line {line}",
+        f"{len(row)} cells under a header of {len(header)}; only the columns that can be told for sure are used",
+    )
     if "model_filename" not in header:
         return
     files = [i for i, c in enumerate(row) if re.search(r"\.(?:gguf|bin|ggml)\b", c)]
-    after = header[header.index("model_filename"):]
+    after = header[header.index("model_filename") :]
     if len(files) != 1 or len(row) - files[0] != len(after):
         return
-    record = dict(zip(after, row[files[0]:]))
+    record = dict(zip(after, row[files[0] :], strict=False))
     before = header[: header.index("model_filename")]
     if before[-2:] == ["cpu_info", "gpu_info"] and files[0] >= 2:
         record["cpu_info"], record["gpu_info"] = row[files[0] - 2], row[files[0] - 1]
@@ -256,14 +294,14 @@ def read_sql(text: str) -> Sheet | None:
     """Rows of `llama-bench -o sql` and of SQLite dumps of it."""
     if "INSERT INTO" not in text.upper() or "avg_ts" not in text:
         return None
-    columns = {m[1]: [c.split()[0].strip("\"`[]") for c in m[2].split(",") if c.split()] for m in _SQL_CREATE.finditer(text)}
+    columns = {m[1]: [c.split()[0].strip('"`[]') for c in m[2].split(",") if c.split()] for m in _SQL_CREATE.finditer(text)}
     sheet = Sheet("llama-bench")
     for number_, insert in enumerate(_SQL_INSERT.finditer(text)):
-        names = [c.strip().strip("\"`[]") for c in insert[2].split(",")] if insert[2] else columns.get(insert[1], [])
+        names = [c.strip().strip('"`[]') for c in insert[2].split(",")] if insert[2] else columns.get(insert[1], [])
         if "avg_ts" not in names:
             continue
         at = insert.end()
-        while text[at: at + 1] == "(" and number_ < 20_000:
+        while text[at : at + 1] == "(" and number_ < 20_000:
             at, values, closed = at + 1, [], False
             while (m := _SQL_VALUE.match(text, at)) and len(values) < 200:
                 values.append(m[1][1:-1].replace("''", "'") if m[1].startswith("'") else m[1].strip())
@@ -273,13 +311,22 @@ def read_sql(text: str) -> Sheet | None:
             if not closed or len(values) != len(names):
                 sheet.warn("cell_count_mismatch", f"an INSERT has {len(values)} values for {len(names)} columns; it is left out")
                 break
-            record_row(sheet, dict(zip(names, values)), ".", f"insert {number_ + 1}")
+            record_row(sheet, dict(zip(names, values, strict=False)), ".", f"insert {number_ + 1}")
             if more := re.compile(r"\s*,\s*(?=\()").match(text, at):
                 at = more.end()
     return sheet if sheet.rows or sheet.warnings else None
 
 
-_FLAGS = (("cuda", "CUDA"), ("hip", "ROCm"), ("rocm", "ROCm"), ("metal", "Metal"), ("vulkan", "Vulkan"), ("kompute", "Kompute"), ("sycl", "SYCL"), ("opencl", "OpenCL"))
+_FLAGS = (
+    ("cuda", "CUDA"),
+    ("hip", "ROCm"),
+    ("rocm", "ROCm"),
+    ("metal", "Metal"),
+    ("vulkan", "Vulkan"),
+    ("kompute", "Kompute"),
+    ("sycl", "SYCL"),
+    ("opencl", "OpenCL"),
+)
 
 
 def _true(value) -> bool:
@@ -300,16 +347,22 @@ def record_row(sheet: Sheet, record: dict, mark: str, where: str, count: int = 1
     if rate is None and implied:
         rate, raw, derived = implied, record.get("avg_ns"), True
     elif rate is not None and math.isfinite(rate) and rate > 0 and implied and not 0.6 < rate / implied < 1.7:
-        sheet.warn(f"rate_disagrees_with_time:{where}", f"{rate:g} token/s printed, {implied:.6g} token/s from the tokens and the time; left out")
+        sheet.warn(
+            f"rate_disagrees_with_time:{where}", f"{rate:g} token/s printed, {implied:.6g} token/s from the tokens and the time; left out"
+        )
         return
     if ns is not None and ns < 0:
         sheet.warn(f"negative_rate:{where}", "the time is negative; the record is left out")
         return
     stddev = value_of("stddev_ts")
     samples = record.get("samples_ts") or record.get("samples_ns")
-    facts: dict = {"stddev": stddev if stddev is not None and math.isfinite(stddev) and stddev >= 0 else None,
-                   "n_prompt": prompt or 0, "n_gen": gen or 0, "n_depth": depth if depth is not None and depth >= 0 else (0 if "n_depth" in record else None),
-                   "repetitions": len(samples) if isinstance(samples, list) and samples else None}
+    facts: dict = {
+        "stddev": stddev if stddev is not None and math.isfinite(stddev) and stddev >= 0 else None,
+        "n_prompt": prompt or 0,
+        "n_gen": gen or 0,
+        "n_depth": depth if depth is not None and depth >= 0 else (0 if "n_depth" in record else None),
+        "repetitions": len(samples) if isinstance(samples, list) and samples else None,
+    }
     if count > 1:
         facts["count"] = count
     if record.get("model_type"):
@@ -319,7 +372,12 @@ def record_row(sheet: Sheet, record: dict, mark: str, where: str, count: int = 1
         if n and n > 0 and math.isfinite(n) and not re.search(r"[eE]", str(record.get(column))):
             facts[key] = int(n)
     for column, key in _FACT_COLUMNS.items():
-        if column in record and key not in facts and key not in ("hardware", "cpu", "concurrency", "devices", "tensor_split") and record[column] is not None:
+        if (
+            column in record
+            and key not in facts
+            and key not in ("hardware", "cpu", "concurrency", "devices", "tensor_split")
+            and record[column] is not None
+        ):
             facts[key] = setting(key, record[column])
     if record.get("f16_kv") is not None and "type_k" not in record:
         facts["type_kv"] = "f16" if _true(record["f16_kv"]) else "f32"

@@ -11,10 +11,19 @@ from .reading import Sheet
 from .tables import as_records, pipe_tables
 from .values import NUMBER, decimal_mark, number, quant_in_name, seconds, whole
 
-_SETTINGS = {"flash_attn": "fa", "n_gpu_layers": "ngl", "n_threads": "threads", "n_batch": "n_batch", "n_ubatch": "n_ubatch", "n_kv_max": "n_kv_max", "is_pp_shared": "is_pp_shared"}
+_SETTINGS = {
+    "flash_attn": "fa",
+    "n_gpu_layers": "ngl",
+    "n_threads": "threads",
+    "n_batch": "n_batch",
+    "n_ubatch": "n_ubatch",
+    "n_kv_max": "n_kv_max",
+    "is_pp_shared": "is_pp_shared",
+}
 
 
 # ---- llama-batched-bench and llama-sweep-bench ----------------------------------------------------------
+
 
 def read_batched(lines: list[str], records: list, damaged: bool = False) -> Sheet | None:
     """S_PP and S_TG of each step: summed over B sequences; without a B column N_KV is the depth before the step (sweep)."""
@@ -25,7 +34,24 @@ def read_batched(lines: list[str], records: list, damaged: bool = False) -> Shee
     sheet = Sheet("llama-batched-bench")
     for record in steps:
         facts = {key: setting(key, record[name]) for name, key in _SETTINGS.items() if record.get(name) is not None}
-        _step(sheet, {k: record.get(v) for k, v in {"PP": "pp", "TG": "tg", "B": "pl", "N_KV": "n_kv", "S_PP": "speed_pp", "S_TG": "speed_tg", "T_PP": "t_pp", "T_TG": "t_tg"}.items()}, ".", facts)
+        _step(
+            sheet,
+            {
+                k: record.get(v)
+                for k, v in {
+                    "PP": "pp",
+                    "TG": "tg",
+                    "B": "pl",
+                    "N_KV": "n_kv",
+                    "S_PP": "speed_pp",
+                    "S_TG": "speed_tg",
+                    "T_PP": "t_pp",
+                    "T_TG": "t_tg",
+                }.items()
+            },
+            ".",
+            facts,
+        )
     mark = decimal_mark(c for t in tables for _, row, n in t.rows for c in row if n)
     for table in tables:
         for line, found in table.misfits[:20]:
@@ -48,8 +74,10 @@ def _step(sheet: Sheet, step: dict, mark: str, facts: dict) -> None:
     sweep = step.get("B") is None
     depth = n_kv if sweep else prompt
     shared = {"batch": 1} if sweep else {"batch": batch, "aggregate": True}
-    for metric, rate, time, tokens, own in (("prefill_tps", "S_PP", "T_PP", prompt, {"n_prompt": prompt, "n_depth": n_kv if sweep else None}),
-                                            ("decode_tps", "S_TG", "T_TG", gen, {"n_gen": gen, "n_depth": depth})):
+    for metric, rate, time, tokens, own in (
+        ("prefill_tps", "S_PP", "T_PP", prompt, {"n_prompt": prompt, "n_depth": n_kv if sweep else None}),
+        ("decode_tps", "S_TG", "T_TG", gen, {"n_gen": gen, "n_depth": depth}),
+    ):
         value, spent = number(step.get(rate), mark), number(step.get(time), mark)
         if not tokens:
             continue
@@ -65,7 +93,8 @@ def _step(sheet: Sheet, step: dict, mark: str, facts: dict) -> None:
 
 _TIMING = re.compile(
     rf"(?P<what>prompt eval|sampl\w+|eval|load|total|predict)\s+time\s*=\s*(?P<ms>{NUMBER}|inf|nan)\s*ms(?:\s*/\s*(?P<n>\d+)\s*(?:runs?|tokens?))?"
-    rf"(?:\s*\(\s*(?P<per>{NUMBER}|inf|-?nan)\s*ms\s+per\s+token(?:,\s*(?P<rate>{NUMBER}|inf|-?nan)\s*(?P<unit>tokens per second|t/s))?)?")
+    rf"(?:\s*\(\s*(?P<per>{NUMBER}|inf|-?nan)\s*ms\s+per\s+token(?:,\s*(?P<rate>{NUMBER}|inf|-?nan)\s*(?P<unit>tokens per second|t/s))?)?"
+)
 _SHORT = re.compile(rf"\[\s*Prompt:\s*({NUMBER})\s*t/s\s*\|\s*Generation:\s*({NUMBER})\s*t/s\s*\]")
 
 
@@ -93,7 +122,12 @@ def read_timings(lines: list[str]) -> Sheet | None:
         elif rate and implied and not 0.8 < rate / implied < 1.25 and ms > 5:
             sheet.warn("rate_disagrees_with_time", f"{raw} printed, {implied:.4g} from count and time; left out")
             continue
-        if sheet.row(metric, rate, raw, derived=derived, **({"n_prompt": count} if prompt else {"n_gen": count})) and prompt and count and count < 8:
+        if (
+            sheet.row(metric, rate, raw, derived=derived, **({"n_prompt": count} if prompt else {"n_gen": count}))
+            and prompt
+            and count
+            and count < 8
+        ):
             sheet.warn("prompt_too_short_for_prefill", f"a prompt of {count} tokens measures the start of a run, not prefill")
     for match in short:
         mark = decimal_mark([match[1], match[2]])
@@ -103,7 +137,11 @@ def read_timings(lines: list[str]) -> Sheet | None:
     if match := re.search(r"n_threads = (\d{1,4})\b", text):
         sheet.fact(threads=int(match[1]))
     sheet.fact(**logged_devices(lines), **logged_model(lines))
-    if sheet.common.get("hardware") is None and re.search(r"BLAS = 0 \|", text) and not re.search(r"CUDA|ROCm|Metal|Vulkan|SYCL|offload", text):
+    if (
+        sheet.common.get("hardware") is None
+        and re.search(r"BLAS = 0 \|", text)
+        and not re.search(r"CUDA|ROCm|Metal|Vulkan|SYCL|offload", text)
+    ):
         sheet.fact(backend="CPU")
     if not sheet.rows:
         sheet.warn("no_usable_rate", "no rate is a finite number above 0; the total time includes loading, so none is derived from it")
@@ -124,19 +162,22 @@ def read_server(records: list) -> Sheet | None:
         spec = bool(number_of(t, "draft_n"))
         sheet.row("prefill_tps", number_of(t, "prompt_per_second"), n_prompt=number_of(t, "prompt_n"), cached_tokens=cached or None)
         sheet.row("decode_tps", number_of(t, "predicted_per_second"), n_gen=number_of(t, "predicted_n"), speculative=spec or None)
-        model = text_of(record, "model")
-        sheet.fact(model=re.split(r"[\\/]", model)[-1] if model else None)
+        model = text_of(record, "model")  # a server started without an alias calls itself gpt-3.5-turbo
+        sheet.fact(model=re.split(r"[\\/]", model)[-1] if model and not model.startswith("gpt-3.5") else None)
     return sheet if seen else None
 
 
 # ---- ollama ----------------------------------------------------------------------------------------------
+
 
 def read_ollama(lines: list[str], records: list) -> Sheet | None:
     """`ollama run --verbose` blocks, final API objects (nanoseconds) and `ollama-bench` tables."""
     sheet = Sheet("ollama")
     seen = False
     for record in records:
-        if not isinstance(record, dict) or not ({"eval_count", "eval_duration"} <= set(record) or {"prompt_eval_duration", "total_duration"} <= set(record)):
+        if not isinstance(record, dict) or not (
+            {"eval_count", "eval_duration"} <= set(record) or {"prompt_eval_duration", "total_duration"} <= set(record)
+        ):
             continue
         seen = True
         model = text_of(record, "model")
@@ -183,9 +224,15 @@ def _ollama_block(sheet: Sheet, block: dict[str, str]) -> bool:
 
 # ---- koboldcpp, text-generation-webui, LM Studio ---------------------------------------------------------
 
-_KOBOLD = re.compile(rf"Process(?:ing)?:\s*({NUMBER})\s*s(?:\s*\((?:[\d.]+ms/T\s*=?\s*)?({NUMBER})?\s*(?:T/s)?\))?.{{0,40}}?Generat(?:e|ion):\s*({NUMBER})\s*s\s*\(([^)]{{0,60}})\)")
+_KOBOLD = re.compile(
+    rf"Process(?:ing)?:\s*({NUMBER})\s*s(?:\s*\((?:[\d.]+ms/T\s*=?\s*)?({NUMBER})?\s*(?:T/s)?\))?.{{0,40}}?Generat(?:e|"
+    rf"ion):\s*({NUMBER})\s*s\s*\(([^)]{{0,60}})\)"
+)
 _WEBUI = re.compile(rf"Output generated in ({NUMBER}) seconds \(({NUMBER}) (?:tokens/s|it/s), (\d+) tokens, context (\d+)")
-_TABBY = re.compile(rf"(\d+) tokens generated in .{{0,80}}?Process: (\d+) cached tokens and (\d+) new tokens at ({NUMBER}) T/s, Generate: ({NUMBER}) T/s, Context: (\d+) tokens")
+_TABBY = re.compile(
+    rf"(\d+) tokens generated in .{{0,80}}?Process: (\d+) cached tokens and (\d+) new tokens at ({NUMBER}) T/s, Generate: ({NUMBER}) T/s, "
+    rf"Context: (\d+) tokens"
+)
 _STUDIO = re.compile(rf"({NUMBER})\s*tok/s(?:ec)?\s*[•·|,-]?\s*(\d+)\s*tokens\s*[•·|,-]?\s*({NUMBER})\s*s\s*to first token", re.I)
 
 
@@ -198,14 +245,16 @@ def read_kobold(lines: list[str]) -> Sheet | None:
         if "ProcessingSpeed," in line.replace(" ", "") and "GenerationSpeed" in line:
             header = [c.strip() for c in line.split(",")]
             continue
-        if match := re.match(r"\W*(ProcessingSpeed|GenerationSpeed|MaxCtx|GenAmount|Model|Backend|Layers|ProcessingTime|GenerationTime):\s*(.+?)\s*$", line):
+        if match := re.match(
+            r"\W*(ProcessingSpeed|GenerationSpeed|MaxCtx|GenAmount|Model|Backend|Layers|ProcessingTime|GenerationTime):\s*(.+?)\s*$", line
+        ):
             block[match[1]] = match[2]
         elif "Process" in line and "Generat" in line and (match := _KOBOLD.search(line)):
             counts = re.search(r"Amt:\s*(\d+)/", line)
             limit = re.search(r"Ctx(?:Limit)?:\s*(\d+)/", line)
             gen = int(counts[1]) if counts else None
             prompt = int(limit[1]) - gen if limit and gen is not None and int(limit[1]) > gen else None
-            if match[2] and "T/s" in line[match.start(1): match.end(2) + 5]:
+            if match[2] and "T/s" in line[match.start(1) : match.end(2) + 5]:
                 sheet.row("prefill_tps", number(match[2]), match[2] + "T/s", n_prompt=prompt)
             if rate := re.search(rf"({NUMBER})\s*T/s", match[4]):
                 sheet.row("decode_tps", number(rate[1]), rate[0], n_gen=gen, n_depth=prompt)
@@ -213,7 +262,7 @@ def read_kobold(lines: list[str]) -> Sheet | None:
                 if value := number(per[1]):
                     sheet.row("decode_tps", 1000 / value, per[0], derived=True, n_gen=gen)
         elif header and "koboldcpp" in line and line.count(",") >= len(header) - 2:
-            _kobold_block(sheet, dict(zip(header, line.split(","))))
+            _kobold_block(sheet, dict(zip(header, line.split(","), strict=False)))
     _kobold_block(sheet, block)
     return sheet if sheet.rows or block.get("GenerationSpeed") else None
 
@@ -222,12 +271,20 @@ def _kobold_block(sheet: Sheet, block: dict[str, str]) -> None:
     limit, gen = whole(block.get("MaxCtx")), whole(block.get("GenAmount"))
     facts = {"n_gen": gen}
     prompt = limit - gen if limit and gen and limit > gen else None  # the benchmark fills the context but for what it generates
-    for metric, key, own in (("prefill_tps", "ProcessingSpeed", {"n_prompt": prompt}), ("decode_tps", "GenerationSpeed", {**facts, "n_depth": prompt})):
+    for metric, key, own in (
+        ("prefill_tps", "ProcessingSpeed", {"n_prompt": prompt}),
+        ("decode_tps", "GenerationSpeed", {**facts, "n_depth": prompt}),
+    ):
         if block.get(key):
             text = block[key].strip()
             sheet.row(metric, number(re.sub(r"\s*T/s$", "", text)), text, **own)
     if block.get("GenerationSpeed"):
-        sheet.fact(model=block.get("Model", "").strip() or None, quant=quant_in_name(block.get("Model", "")), ngl=whole(block.get("Layers")), koboldcpp_library=block.get("Backend", "").strip() or None)
+        sheet.fact(
+            model=block.get("Model", "").strip() or None,
+            quant=quant_in_name(block.get("Model", "")),
+            ngl=whole(block.get("Layers")),
+            koboldcpp_library=block.get("Backend", "").strip() or None,
+        )
 
 
 def read_chat_lines(lines: list[str], records: list) -> Sheet | None:
@@ -252,12 +309,33 @@ def read_chat_lines(lines: list[str], records: list) -> Sheet | None:
             sheet.tool = "lm-studio"
             usage = record.get("usage") if isinstance(record.get("usage"), dict) else {}
             info = record.get("model_info") if isinstance(record.get("model_info"), dict) else {}
-            sheet.row("decode_tps", number_of(stats, "tokens_per_second"), n_gen=number_of(usage, "completion_tokens"), n_depth=number_of(usage, "prompt_tokens"))
+            sheet.row(
+                "decode_tps",
+                number_of(stats, "tokens_per_second"),
+                n_gen=number_of(usage, "completion_tokens"),
+                n_depth=number_of(usage, "prompt_tokens"),
+            )
             sheet.row("ttft_ms", number_of(stats, "time_to_first_token"), scale=1000, n_prompt=number_of(usage, "prompt_tokens"))
             sheet.fact(model=text_of(record, "model"), quant=text_of(info, "quant"))
-    block = dict(m.groups() for line in lines if (m := re.match(rf"\W*(Tokens/Second|Time to First Token|Prompt Tokens|Predicted Tokens):\s*({NUMBER})\s*s?\s*$", line)))
+    block = dict(
+        m.groups()
+        for line in lines
+        if (m := re.match(rf"\W*(Tokens/Second|Time to First Token|Prompt Tokens|Predicted Tokens):\s*({NUMBER})\s*s?\s*$", line))
+    )
     if "Tokens/Second" in block and "Predicted Tokens" in block:
         sheet.tool = "lm-studio"
-        sheet.row("decode_tps", number(block["Tokens/Second"]), block["Tokens/Second"], n_gen=whole(block["Predicted Tokens"]), n_depth=whole(block.get("Prompt Tokens")))
-        sheet.row("ttft_ms", number(block.get("Time to First Token")), block.get("Time to First Token"), scale=1000, n_prompt=whole(block.get("Prompt Tokens")))
+        sheet.row(
+            "decode_tps",
+            number(block["Tokens/Second"]),
+            block["Tokens/Second"],
+            n_gen=whole(block["Predicted Tokens"]),
+            n_depth=whole(block.get("Prompt Tokens")),
+        )
+        sheet.row(
+            "ttft_ms",
+            number(block.get("Time to First Token")),
+            block.get("Time to First Token"),
+            scale=1000,
+            n_prompt=whole(block.get("Prompt Tokens")),
+        )
     return sheet if sheet.rows else None

@@ -12,7 +12,9 @@ from .values import NUMBER, decimal_mark, number, quant_in_name, whole
 
 _TRIAL = re.compile(rf"(Trial\s+\d+|Averages):\s+prompt_tps=({NUMBER}),\s*generation_tps=({NUMBER})(?:,\s*peak_memory=({NUMBER}))?")
 _TIMING = re.compile(r"Timing with prompt_tokens=(\d+), generation_tokens=(\d+), batch_size=(\d+)")
-_GENERATE = re.compile(rf"(\[batch_generate\] |\[WARNING\] )?(Prompt|Generation):\s*(?:(\d+) tokens,\s*)?({NUMBER})\s*(?:tokens-per-sec|tokens/s|tokens per second)")
+_GENERATE = re.compile(
+    rf"(\[batch_generate\] |\[WARNING\] )?(Prompt|Generation):\s*(?:(\d+) tokens,\s*)?({NUMBER})\s*(?:tokens-per-sec|tokens/s|tokens per second)"
+)
 
 
 def read_mlx(lines: list[str]) -> Sheet | None:
@@ -51,7 +53,9 @@ def read_mlx(lines: list[str]) -> Sheet | None:
                 last_prompt = None if many else count
                 sheet.row("prefill_tps", number(m[4]), m[4], n_prompt=count, **({"aggregate": True} if many else {"batch": 1}))
             else:
-                sheet.row("decode_tps", number(m[4]), m[4], n_gen=count, n_depth=last_prompt, **({"aggregate": True} if many else {"batch": 1}))
+                sheet.row(
+                    "decode_tps", number(m[4]), m[4], n_gen=count, n_depth=last_prompt, **({"aggregate": True} if many else {"batch": 1})
+                )
         elif m := re.match(rf"\W*Peak memory:\s*({NUMBER})\s*GB", line):
             sheet.fact(peak_memory_gb=number(m[1]))
     return sheet if sheet.rows else None
@@ -117,11 +121,20 @@ def read_exllama(lines: list[str]) -> Sheet | None:
             sheet.row("prefill_tps", number(m[2]), f"{m[2]} t/s", n_prompt=int(m[1][:9]))
         elif m := _POSITION.search(line):
             sheet.row("decode_tps", number(m[3]), f"{m[3]} t/s", n_depth=int(m[1][:9]), n_gen=int(m[2][:9]))
-        elif "tokens/second" in line and (m := re.search(rf"(Prompt|Response)\b.*?({NUMBER}) tokens/second", line)) and ("processed" in line or "generated" in line):
+        elif (
+            "tokens/second" in line
+            and (m := re.search(rf"(Prompt|Response)\b.*?({NUMBER}) tokens/second", line))
+            and ("processed" in line or "generated" in line)
+        ):
             count = re.search(r"(\d+) tokens", line)
             n = int(count[1][:9]) if count else None
             whole_run = "includes prompt eval" in line
-            sheet.row("prefill_tps" if m[1] == "Prompt" else "output_tps_e2e" if whole_run else "decode_tps", number(m[2]), f"{m[2]} tokens/second", **({"n_prompt": n} if m[1] == "Prompt" else {"n_gen": n}))
+            sheet.row(
+                "prefill_tps" if m[1] == "Prompt" else "output_tps_e2e" if whole_run else "decode_tps",
+                number(m[2]),
+                f"{m[2]} tokens/second",
+                **({"n_prompt": n} if m[1] == "Prompt" else {"n_gen": n}),
+            )
     if sheet.rows:
         sheet.fact(batch=1)
     return sheet if sheet.rows else None
@@ -129,7 +142,10 @@ def read_exllama(lines: list[str]) -> Sheet | None:
 
 # ---- gpt-fast and torchchat -----------------------------------------------------------------------------------
 
-_INFERENCE = re.compile(rf"Time for inference\s*(\d+)?:\s*({NUMBER})\s*sec total,\s*(?:(\d+) tokens,\s*)?(?:time to first token \(?({NUMBER})\s*sec[^,]{{0,40}},\s*)?({NUMBER})\s*tokens/sec")
+_INFERENCE = re.compile(
+    rf"Time for inference\s*(\d+)?:\s*({NUMBER})\s*sec total,\s*(?:(\d+) tokens,\s*)?(?:time to first token "
+    rf"\(?({NUMBER})\s*sec[^,]{{0,40}},\s*)?({NUMBER})\s*tokens/sec"
+)
 
 
 def read_gpt_fast(lines: list[str]) -> Sheet | None:
@@ -149,7 +165,9 @@ def read_gpt_fast(lines: list[str]) -> Sheet | None:
             sheet.fact(peak_memory_gb=number(m[1]))
         elif m := re.match(r"\W*Using device=([\w:]+)", line):
             sheet.fact(backend=m[1])
-        elif m := re.search(r"(?:torchchat(?:\.py)?\s+generate|generate\.py)\s.*?(?:--checkpoint_path[ =](\S+)|generate\s+([\w.-]+))", line):
+        elif m := re.search(
+            r"(?:torchchat(?:\.py)?\s+generate|generate\.py)\s.*?(?:--checkpoint_path[ =](\S+)|generate\s+([\w.-]+))", line
+        ):
             path = m[1] or m[2]
             parts = [p for p in re.split(r"[\\/]", path) if p and not p.endswith((".pth", ".pt", ".safetensors"))]
             if not path.startswith("-"):
@@ -157,7 +175,14 @@ def read_gpt_fast(lines: list[str]) -> Sheet | None:
     if not runs and average is None:
         return None
     for m, _ in runs:
-        sheet.row("decode_tps", number(m[5]), m[5], n_gen=int(m[3][:9]) if m[3] else None, includes_prefill=True, into="rows" if average is None or len(runs) == 1 else "more")
+        sheet.row(
+            "decode_tps",
+            number(m[5]),
+            m[5],
+            n_gen=int(m[3][:9]) if m[3] else None,
+            includes_prefill=True,
+            into="rows" if average is None or len(runs) == 1 else "more",
+        )
     if average is not None and len(runs) != 1:
         sheet.row("decode_tps", number(average), average, includes_prefill=True, stat="mean", repetitions=len(runs) or None)
     for text in bandwidths if average is None or len(runs) == 1 else bandwidths[-1:]:
@@ -168,8 +193,13 @@ def read_gpt_fast(lines: list[str]) -> Sheet | None:
 
 # ---- OpenVINO, ONNX Runtime, optimum, others ------------------------------------------------------------------
 
-_OV_AVG = re.compile(rf"\[Average\].*?Input token size:\s*(\d+),\s*1st token latency:\s*({NUMBER})\s*ms/(?:(\d+)tokens|token),\s*2nd tokens? latency:\s*({NUMBER})\s*ms/(?:\d+tokens|token),\s*2nd tokens? throughput:\s*({NUMBER})\s*tokens?/s")
-_OV_RUN = re.compile(rf"First token latency:\s*({NUMBER})\s*ms/(?:(\d+)tokens|token),\s*other tokens latency:\s*({NUMBER})\s*ms/(?:\d+tokens|token)")
+_OV_AVG = re.compile(
+    rf"\[Average\].*?Input token size:\s*(\d+),\s*1st token latency:\s*({NUMBER})\s*ms/(?:(\d+)tokens|token),\s*2nd tokens? "
+    rf"latency:\s*({NUMBER})\s*ms/(?:\d+tokens|token),\s*2nd tokens? throughput:\s*({NUMBER})\s*tokens?/s"
+)
+_OV_RUN = re.compile(
+    rf"First token latency:\s*({NUMBER})\s*ms/(?:(\d+)tokens|token),\s*other tokens latency:\s*({NUMBER})\s*ms/(?:\d+tokens|token)"
+)
 
 
 def read_openvino(lines: list[str]) -> Sheet | None:
@@ -187,7 +217,11 @@ def read_openvino(lines: list[str]) -> Sheet | None:
         facts = {"batch": int(m[2]) if m[2] else 1}
         sheet.row("ttft_ms", number(m[1]), m[1], **facts)
         sheet.row("tpot_ms", number(m[3]), m[3], **facts)
-    pm = {m[1]: m for line in lines if (m := re.match(rf"\W*(TTFT|TPOT|Throughput)\s*:\s*({NUMBER})\s*±\s*({NUMBER})\s*(ms|tokens/s)\s*$", line))}
+    pm = {
+        m[1]: m
+        for line in lines
+        if (m := re.match(rf"\W*(TTFT|TPOT|Throughput)\s*:\s*({NUMBER})\s*±\s*({NUMBER})\s*(ms|tokens/s)\s*$", line))
+    }
     if not sheet.rows and {"TTFT", "TPOT"} <= set(pm):
         for name, metric in (("TTFT", "ttft_ms"), ("TPOT", "tpot_ms"), ("Throughput", "decode_tps")):
             if name in pm:
@@ -195,7 +229,9 @@ def read_openvino(lines: list[str]) -> Sheet | None:
     return sheet if sheet.rows else None
 
 
-_ORT = re.compile(rf"\W*(?:Average )?(Prompt Processing|Token Generation) (Throughput|Latency)[^:|]{{0,40}}?[:|]\s*\**\s*({NUMBER})\s*(tps|ms|s)?", re.I)
+_ORT = re.compile(
+    rf"\W*(?:Average )?(Prompt Processing|Token Generation) (Throughput|Latency)[^:|]{{0,40}}?[:|]\s*\**\s*({NUMBER})\s*(tps|ms|s)?", re.I
+)
 
 
 def read_onnx(lines: list[str], records: list) -> Sheet | None:
@@ -203,12 +239,20 @@ def read_onnx(lines: list[str], records: list) -> Sheet | None:
     sheet = Sheet("onnxruntime-genai")
     facts: dict = {}
     for line in lines:
-        for m in re.finditer(r"\b(Batch Size|Prompt Length|Tokens? Generat(?:ed|ion Length)|Generation Length)\s*[:=|]\s*(\d+)", line, re.I):
+        for m in re.finditer(
+            r"\b(Batch Size|Prompt Length|Tokens? Generat(?:ed|ion Length)|Generation Length)\s*[:=|]\s*(\d+)", line, re.I
+        ):
             facts[{"b": "batch", "p": "n_prompt"}.get(m[1][0].lower(), "n_gen")] = int(m[2][:9])
         if (m := _ORT.match(line)) and m[2].lower() == "throughput":
             batch = facts.get("batch")
             prompt = m[1].lower().startswith("prompt")
-            own = {"batch": batch, "aggregate": True if batch and batch > 1 else None, "n_prompt": facts.get("n_prompt") if prompt else None, "n_gen": None if prompt else facts.get("n_gen"), "n_depth": None if prompt else facts.get("n_prompt")}
+            own = {
+                "batch": batch,
+                "aggregate": True if batch and batch > 1 else None,
+                "n_prompt": facts.get("n_prompt") if prompt else None,
+                "n_gen": None if prompt else facts.get("n_gen"),
+                "n_depth": None if prompt else facts.get("n_prompt"),
+            }
             sheet.row("prefill_tps" if prompt else "decode_tps", number(m[3]), f"{m[3]} {m[4] or ''}", **own)
     return sheet if sheet.rows and len(sheet.rows) >= 2 else None
 
@@ -235,19 +279,37 @@ def read_optimum(records: list) -> Sheet | None:
         sheet.fact(model=text_of(backend, "model"), backend=text_of(backend, "name", "device"), dtype=text_of(backend, "torch_dtype"))
         environment = config.get("environment") if isinstance(config.get("environment"), dict) else {}
         gpu = environment.get("gpu")
-        sheet.fact(hardware=(f"{len(gpu)}x {gpu[0]}" if len(gpu) > 1 else gpu[0]) if isinstance(gpu, list) and gpu and all(isinstance(g, str) and g == gpu[0] for g in gpu) else None)
+        sheet.fact(
+            hardware=(f"{len(gpu)}x {gpu[0]}" if len(gpu) > 1 else gpu[0])
+            if isinstance(gpu, list) and gpu and all(isinstance(g, str) and g == gpu[0] for g in gpu)
+            else None
+        )
         return sheet if sheet.rows else None
     return None
 
 
 def read_client_summary(lines: list[str]) -> Sheet | None:
     """JetStream-style and fw-ai style summaries that only their own labels give away."""
-    said = dict(m.groups() for line in lines if (m := re.match(rf"\W*(Time To First Token|Latency Per Token|Total Latency|Prompt Tokens|Num Tokens|Num Requests|Qps|Concurrency)\s*:\s*(?:QPS )?({NUMBER})", line)))
+    said = dict(
+        m.groups()
+        for line in lines
+        if (
+            m := re.match(
+                rf"\W*(Time To First Token|Latency Per Token|Total Latency|Prompt Tokens|Num Tokens|Num Requests|Qps|"
+                rf"Concurrency)\s*:\s*(?:QPS )?({NUMBER})",
+                line,
+            )
+        )
+    )
     if not {"Time To First Token", "Latency Per Token", "Num Requests"} <= set(said):
         return None
     sheet = Sheet("fireworks-benchmark")
     mark = decimal_mark(said.values())
-    own = {"mean_input_len": number(said.get("Prompt Tokens")), "mean_output_len": number(said.get("Num Tokens")), "num_prompts": whole(said.get("Num Requests"))}
+    own = {
+        "mean_input_len": number(said.get("Prompt Tokens")),
+        "mean_output_len": number(said.get("Num Tokens")),
+        "num_prompts": whole(said.get("Num Requests")),
+    }
     # This tool prints milliseconds without saying so (its code multiplies by 1,000).
     for name, metric in (("Time To First Token", "ttft_ms"), ("Latency Per Token", "tpot_ms"), ("Qps", "request_tps")):
         sheet.row(metric, number(said.get(name), mark), said.get(name), stat="mean" if metric.endswith("_ms") else None, **own)
@@ -266,7 +328,11 @@ def read_maxtext(lines: list[str]) -> Sheet | None:
             sheet.row("ttft_ms", number(m[1]), m[1], stat="mean", n_prompt=length)
         elif m := re.match(rf"\W*Prefill TFLOPs/sec/device:\s*({NUMBER})", line):
             sheet.row("gflops", number(m[1]), m[1], scale=1000, phase="prefill", n_prompt=length, per_device=True)
-        elif m := re.match(rf"\W*(?:AR |AutoRegressive )(step average time|global batch size|throughput|(?:memory )?bandwidth per device):\s*({NUMBER})", line, re.I):
+        elif m := re.match(
+            rf"\W*(?:AR |AutoRegressive )(step average time|global batch size|throughput|(?:memory )?bandwidth per device):\s*({NUMBER})",
+            line,
+            re.I,
+        ):
             step[m[1].lower()] = m[2]
     batch = whole(step.get("global batch size"))
     sheet.row("decode_tps", number(step.get("throughput")), step.get("throughput"), batch=batch, aggregate=True)

@@ -12,18 +12,28 @@ from .. import catalogue
 from ..errors import InputError
 from ..model import parameters
 from ..units import format_number, format_quantity
+from .culprits import culprits
 from .hints import scenario_hint
-from .culprits import culprits, kernel_culprits
+from .kernel_place import KERNEL_METRICS, empty_place, kernel_by_row, kernel_of, place_kernel
 
 # How each metric counts: the phase it times and the tokens (or steps, requests) one unit of it stands for.
 _STEP = {"decode_tps", "decode_tps_per_user", "tpot_ms", "itl_ms"}
 _PROMPT = {"prefill_tps", "ttft_ms"}
-_WHOLE = {"output_tps", "output_tps_e2e", "output_tps_per_user", "output_tps_per_gpu", "total_tps", "input_tps", "request_tps", "combined_tps", "latency_s", "e2e_ms"}
+_WHOLE = {
+    "output_tps",
+    "output_tps_e2e",
+    "output_tps_per_user",
+    "output_tps_per_gpu",
+    "total_tps",
+    "input_tps",
+    "request_tps",
+    "combined_tps",
+    "latency_s",
+    "e2e_ms",
+}
 # What is left out of a row's scenario, in turn, until it can be evaluated: an engine without measurements, an expert layout
 # printed for a dense model, a layout the model does not divide into.
 _DROPS = ((), ("engine",), ("ep",), ("engine", "ep"), ("engine", "tp", "pp", "ep", "devices"))
-_KERNEL = {"duration_ns", "kernel_time_ns", "dram_bytes", "dram_bytes_read", "dram_bytes_write", "dram_bw_gbs", "gflops", "flop", "mem_pct_of_peak", "compute_pct_of_peak",
-           "bandwidth_gbs", "arithmetic_intensity"}
 
 
 def place(row: Mapping, report: Mapping) -> dict:
@@ -36,18 +46,29 @@ def place(row: Mapping, report: Mapping) -> dict:
     a figure that cannot be told is None and "verdict" says why. Bandwidth and FLOP/s are those of one replica.
     """
     metric = row.get("metric")
-    if metric in _KERNEL:
+    if metric in KERNEL_METRICS:
         return place_kernel(kernel_of([row]), report.get("hardware") or {}, (report.get("formats") or {}).get("compute"))
     timing = _timing(row, report)
     if isinstance(timing, str):
-        return _empty(timing)
+        return empty_place(timing)
     phase, measured, work = timing
     limit, expected, flops, moved, bound, intensity, attainable, bandwidth_share, compute_share = work
-    result = _empty("")
-    result.update(phase=phase, measured_s=measured, limit_s=limit, expected_s=expected, bound=bound, intensity_flops_per_byte=intensity, attainable_flops_per_s=attainable,
-                  achieved_bandwidth_bytes_per_s=moved / measured, achieved_flops_per_s=flops / measured)
+    result = empty_place("")
+    result.update(
+        phase=phase,
+        measured_s=measured,
+        limit_s=limit,
+        expected_s=expected,
+        bound=bound,
+        intensity_flops_per_byte=intensity,
+        attainable_flops_per_s=attainable,
+        achieved_bandwidth_bytes_per_s=moved / measured,
+        achieved_flops_per_s=flops / measured,
+    )
     if limit is None:
-        result["verdict"] = "The scenario has no limit (it does not fit, or the chip lacks the format), so the row cannot be held against one."
+        result["verdict"] = (
+            "The scenario has no limit (it does not fit, or the chip lacks the format), so the row cannot be held against one."
+        )
         return result
     result["percent_of_limit"] = 100 * limit / measured
     result["bandwidth_percent"] = None if bandwidth_share is None else 100 * bandwidth_share * limit / measured
@@ -59,18 +80,16 @@ def place(row: Mapping, report: Mapping) -> dict:
     return result
 
 
-def _empty(verdict: str) -> dict:
-    keys = ("phase", "measured_s", "limit_s", "expected_s", "percent_of_limit", "percent_of_expectation", "achieved_bandwidth_bytes_per_s", "achieved_flops_per_s",
-            "bandwidth_percent", "compute_percent", "intensity_flops_per_byte", "attainable_flops_per_s", "bound", "above_roof")
-    return {**dict.fromkeys(keys), "verdict": verdict, "culprits": []}
-
-
 def _verdict(result: dict) -> str:
     percent = result["percent_of_limit"]
     what = {"memory": "bandwidth", "compute": "peak compute", "network": "what the links allow"}.get(result["bound"] or "", "the limit")
     if result["above_roof"]:
         return f"{percent:.0f} % of the limit: above the roof, so the scenario is not what ran."
-    near = f"{percent:.0f} % of {what}" if result["bound"] in ("memory", "compute") and result["phase"] != "whole run" else f"{percent:.0f} % of the limit"
+    near = (
+        f"{percent:.0f} % of {what}"
+        if result["bound"] in ("memory", "compute") and result["phase"] != "whole run"
+        else f"{percent:.0f} % of the limit"
+    )
     if result["percent_of_expectation"]:
         return f"{near}; {result['percent_of_expectation']:.0f} % of what engines usually reach here."
     return f"{near}."
@@ -93,7 +112,9 @@ def _timing(row: Mapping, report: Mapping):
             return _whole(report, batch * output / value, batch, output)
         if metric == "decode_tps" and row.get("aggregate") and row.get("batch") is None and row.get("concurrency") is None:
             return "The rate is summed over a batch whose size the file does not state; give it with --batch."
-        seconds = {"tpot_ms": value / 1e3 * tokens_per_step, "itl_ms": value / 1e3, "decode_tps_per_user": tokens_per_step / value}.get(metric) or batch * dp * tokens_per_step / value
+        seconds = {"tpot_ms": value / 1e3 * tokens_per_step, "itl_ms": value / 1e3, "decode_tps_per_user": tokens_per_step / value}.get(
+            metric
+        ) or batch * dp * tokens_per_step / value
         return "decode", seconds, _work(decode)
     if metric in _PROMPT:
         if not prefill:
@@ -111,15 +132,32 @@ def _timing(row: Mapping, report: Mapping):
         if row.get("batch") is None and row.get("concurrency") is None and metric not in ("combined_tps", "output_tps_per_user"):
             return "A rate of a whole service needs the number of requests in flight, and the file does not state it; give it with --batch."
         devices = layout.get("devices") or 1
-        per_cycle = {"output_tps": batch * dp * output, "output_tps_e2e": batch * dp * output, "output_tps_per_user": output, "output_tps_per_gpu": batch * dp * output / devices,
-                     "total_tps": batch * dp * (prompt + output), "input_tps": batch * dp * prompt, "request_tps": batch * dp, "combined_tps": batch * dp * (prompt + output)}
+        per_cycle = {
+            "output_tps": batch * dp * output,
+            "output_tps_e2e": batch * dp * output,
+            "output_tps_per_user": output,
+            "output_tps_per_gpu": batch * dp * output / devices,
+            "total_tps": batch * dp * (prompt + output),
+            "input_tps": batch * dp * prompt,
+            "request_tps": batch * dp,
+            "combined_tps": batch * dp * (prompt + output),
+        }
         return _whole(report, per_cycle[metric] / value, batch, output)
     return f"{metric} is no time or rate of the model, so it has no place under the roof."
 
 
 def _work(phase: Mapping) -> tuple:
-    return (phase.get("limit_s"), phase.get("expected_s"), phase["flops"], phase["bytes"]["total"], phase.get("bound"), phase.get("intensity_flops_per_byte"),
-            phase.get("attainable_flops_per_s"), phase.get("bandwidth_utilisation"), phase.get("compute_utilisation"))
+    return (
+        phase.get("limit_s"),
+        phase.get("expected_s"),
+        phase["flops"],
+        phase["bytes"]["total"],
+        phase.get("bound"),
+        phase.get("intensity_flops_per_byte"),
+        phase.get("attainable_flops_per_s"),
+        phase.get("bandwidth_utilisation"),
+        phase.get("compute_utilisation"),
+    )
 
 
 def _whole(report: Mapping, seconds: float, batch: int, output: int):
@@ -132,85 +170,27 @@ def _whole(report: Mapping, seconds: float, batch: int, output: int):
     limit, expected = total("limit_s"), total("expected_s")
     flops, moved = prefill["flops"] + steps * decode["flops"], prefill["bytes"]["total"] + steps * decode["bytes"]["total"]
     bound = decode.get("bound") if limit and steps * (decode.get("limit_s") or 0) > limit / 2 else prefill.get("bound")
-    share = lambda key: None if not limit or prefill.get(key) is None or decode.get(key) is None else (prefill[key] * prefill["limit_s"] + decode[key] * steps * decode["limit_s"]) / limit  # noqa: E731
-    work = (limit, expected, flops, moved, bound, flops / moved if moved else None, flops / limit if limit else None, share("bandwidth_utilisation"), share("compute_utilisation"))
+    share = lambda key: (
+        None
+        if not limit or prefill.get(key) is None or decode.get(key) is None
+        else (prefill[key] * prefill["limit_s"] + decode[key] * steps * decode["limit_s"]) / limit
+    )  # noqa: E731
+    work = (
+        limit,
+        expected,
+        flops,
+        moved,
+        bound,
+        flops / moved if moved else None,
+        flops / limit if limit else None,
+        share("bandwidth_utilisation"),
+        share("compute_utilisation"),
+    )
     return "whole run", seconds, work
 
 
-# ---- kernels ------------------------------------------------------------------------------------------------------
-
-def kernel_of(rows: list[Mapping]) -> dict:
-    """Join the rows of one kernel: {"name", "seconds" [s], "bytes" [bytes], "flops" [FLOP], "bandwidth" [bytes/s], "flops_per_s" [FLOP/s]}; None where not stated."""
-    value = {r.get("metric"): r.get("value") for r in rows if isinstance(r.get("value"), (int, float))}
-    first = rows[0] if rows else {}
-    ns, calls = value.get("duration_ns") or value.get("kernel_time_ns"), 1
-    seconds = ns / 1e9 / calls if ns else None
-    moved = value.get("dram_bytes")
-    if moved is None and ("dram_bytes_read" in value or "dram_bytes_write" in value):
-        moved = (value.get("dram_bytes_read") or 0) + (value.get("dram_bytes_write") or 0)
-    bandwidth = next((value[k] * 1e9 for k in ("dram_bw_gbs", "bandwidth_gbs") if value.get(k)), None)
-    rate = value["gflops"] * 1e9 if value.get("gflops") else None
-    flops = value.get("flop")
-    bandwidth = bandwidth or (moved / seconds if moved and seconds else None)
-    rate = rate or (flops / seconds if flops and seconds else None)
-    return {"name": first.get("kernel") or first.get("op") or first.get("loop") or first.get("test"), "seconds": seconds, "bytes": moved or (bandwidth * seconds if bandwidth and seconds else None),
-            "flops": flops or (rate * seconds if rate and seconds else None), "bandwidth": bandwidth, "flops_per_s": rate,
-            "memory_percent": value.get("mem_pct_of_peak"), "compute_percent": value.get("compute_pct_of_peak"), "intensity": value.get("arithmetic_intensity"),
-            "level": first.get("memory_level"), "precision": first.get("precision")}
-
-
-def kernels(reading) -> list[dict]:
-    """The kernels of a profiler's reading, each with its own FLOPs, bytes and time, in the order of the file.
-
-    >>> from roofline.measured import read
-    >>> text = b'"Name","Calls","TotalDurationNs","AverageNs","Percentage"\\n"gemv",10,1000000,100000,100.0'
-    >>> kernels(read(text))[0]["seconds"]
-    0.001
-    """
-    groups: dict[tuple, list] = {}
-    for row in reading.rows:
-        if row.get("metric") in _KERNEL:
-            base = tuple(str(row.get(k)) for k in ("kernel", "op", "loop", "dispatch", "test"))
-            key = (base, sum(1 for g in groups if g[0] == base) - 1 if any(g[0] == base for g in groups) else 0)
-            if key in groups and any(r.get("metric") == row["metric"] for r in groups[key]):
-                key = (base, key[1] + 1)  # the same kernel launched again
-            groups.setdefault(key, []).append(row)
-    return [kernel_of(rows) for rows in groups.values()]
-
-
-def place_kernel(kernel: Mapping, chip: Mapping, compute: str | None = None) -> dict:
-    """Place one kernel by its own FLOPs and bytes under the roofs of a chip.
-
-    Args: kernel: from `kernels`; chip: a Report's "hardware" ({"bandwidth_bytes_per_s", "peak_flops_per_s"}); compute: the
-    format it computes in (None: the highest peak that the chip has for 16-bit formats). Returns the keys of `place`.
-    """
-    result = _empty("")
-    bandwidth_roof = chip.get("bandwidth_bytes_per_s")
-    peaks = chip.get("peak_flops_per_s") or {}
-    peak = peaks.get(compute or "") or peaks.get("bf16") or peaks.get("fp16") or (max(peaks.values()) if peaks else None)
-    rate, bandwidth = kernel.get("flops_per_s"), kernel.get("bandwidth")
-    intensity = rate / bandwidth if rate and bandwidth else kernel.get("intensity")
-    result.update(phase="kernel", kernel=kernel.get("name"), measured_s=kernel.get("seconds"), achieved_bandwidth_bytes_per_s=bandwidth, achieved_flops_per_s=rate, intensity_flops_per_byte=intensity)
-    percent_memory = 100 * bandwidth / bandwidth_roof if bandwidth and bandwidth_roof else kernel.get("memory_percent")
-    percent_compute = 100 * rate / peak if rate and peak else kernel.get("compute_percent")
-    result["bandwidth_percent"], result["compute_percent"] = percent_memory, percent_compute
-    if intensity and peak and bandwidth_roof and kernel.get("level") is None:
-        result["attainable_flops_per_s"] = min(peak, intensity * bandwidth_roof)
-        result["bound"] = "memory" if intensity * bandwidth_roof < peak else "compute"
-    if percent_memory is None and percent_compute is None:
-        result["verdict"] = "The profiler gives a time but neither bytes nor FLOPs, so the kernel has no place under the roof."
-        return result
-    best = max(percent_memory or 0.0, percent_compute or 0.0)
-    result["percent_of_limit"] = best
-    result["bound"] = result["bound"] or ("memory" if (percent_memory or 0.0) >= (percent_compute or 0.0) else "compute")
-    result["above_roof"] = best > 103
-    parts = [f"{percent_memory:.0f} % of bandwidth"] * (percent_memory is not None) + [f"{percent_compute:.0f} % of peak compute"] * (percent_compute is not None)
-    result["verdict"] = ", ".join(parts) + (" - above the roof." if result["above_roof"] else ".")
-    result["culprits"] = kernel_culprits(result, kernel)
-    return result
-
-
 # ---- a whole reading ----------------------------------------------------------------------------------------------
+
 
 def placed(reading, scenario) -> dict:
     """The reading as a dict, each row with "place" (as `place`) and "asked" (the scenario's fields that the row changed).
@@ -218,12 +198,11 @@ def placed(reading, scenario) -> dict:
     Fields that `scenario` leaves at their default follow what the row states (batch, lengths, formats, layout); the rest stay.
     """
     from ..report import evaluate
+
     answer = reading.to_dict()
-    by_kernel = {}
-    for kernel in kernels(reading):
-        by_kernel.setdefault(kernel["name"], kernel)
+    by_row = kernel_by_row(reading)
     reports: dict = {}
-    for entry, row in zip(answer["rows"], reading.rows):
+    for i, (entry, row) in enumerate(zip(answer["rows"], reading.rows, strict=True)):
         hint = scenario_hint(reading, row)
         asked, notes = applied(scenario, hint)
         facts = {**reading.common, **row}
@@ -241,11 +220,10 @@ def placed(reading, scenario) -> dict:
             except InputError as error:
                 reason = str(error)
         if report is None:
-            entry["place"] = _empty(f"The row's scenario cannot be evaluated: {reason}.")
+            entry["place"] = empty_place(f"The row's scenario cannot be evaluated: {reason}.")
             continue
-        if row.get("metric") in _KERNEL:
-            kernel = by_kernel.get(row.get("kernel") or row.get("op") or row.get("loop") or row.get("test")) or kernel_of([row])
-            entry["place"] = place_kernel(kernel, report["hardware"], report["formats"]["compute"])
+        if row.get("metric") in KERNEL_METRICS:
+            entry["place"] = place_kernel(by_row[i], report["hardware"], report["formats"]["compute"])
         else:
             entry["place"] = place(facts, report)
         entry["asked"] = asked
@@ -300,4 +278,6 @@ def summary(result: Mapping) -> str:
     if result.get("intensity_flops_per_byte"):
         rates.append(f"{format_number(result['intensity_flops_per_byte'])} FLOP/byte")
     head = f" ({', '.join(rates)})" if rates else ""
-    return " ".join([result.get("verdict", "").rstrip(".") + head + ("." if result.get("verdict") else ""), *list(result.get("culprits") or [])[:1]]).strip()
+    return " ".join(
+        [result.get("verdict", "").rstrip(".") + head + ("." if result.get("verdict") else ""), *list(result.get("culprits") or [])[:1]]
+    ).strip()

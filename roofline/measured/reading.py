@@ -3,28 +3,91 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from collections.abc import Mapping
 
 from .values import clean_scale, quant_in_name, rounded, spelled
 
 MAX_ROWS = 2_000
 _UNITS = {
-    "request_tps": "req/s", "latency_s": "s", "flop": "FLOP", "arithmetic_intensity": "FLOP/B",
-    "gflops": "GFLOP/s", "energy_j": "J", "power_w": "W",
+    "request_tps": "req/s",
+    "latency_s": "s",
+    "flop": "FLOP",
+    "arithmetic_intensity": "FLOP/B",
+    "gflops": "GFLOP/s",
+    "energy_j": "J",
+    "power_w": "W",
 }
 _UNIT_ENDS = (
-    ("_tps", "token/s"), ("_tps_per_user", "token/s"), ("_tps_per_gpu", "token/s"), ("_tps_e2e", "token/s"), ("_ms", "ms"), ("_ns", "ns"), ("_gbs", "GB/s"),
-    ("_gflops", "GFLOP/s"), ("_pct_of_peak", "%"), ("_bytes", "B"), ("_bytes_read", "B"), ("_bytes_write", "B"),
+    ("_tps", "token/s"),
+    ("_tps_per_user", "token/s"),
+    ("_tps_per_gpu", "token/s"),
+    ("_tps_e2e", "token/s"),
+    ("_ms", "ms"),
+    ("_ns", "ns"),
+    ("_gbs", "GB/s"),
+    ("_gflops", "GFLOP/s"),
+    ("_pct_of_peak", "%"),
+    ("_bytes", "B"),
+    ("_bytes_read", "B"),
+    ("_bytes_write", "B"),
 )
 # Facts of the file rather than of one point: moved to `common` when every row agrees on them.
 _COMMON = (
-    "model", "model_file", "quant", "size_gib", "size_mib", "size_bytes", "params_b", "params_m", "params", "hardware", "gpus", "cpu", "backend",
-    "backends_raw", "build", "ngl", "threads", "n_batch", "n_ubatch", "type_k", "type_v", "type_kv", "fa", "dtype", "kv_dtype", "precision", "tp", "pp",
-    "ep", "concurrency", "max_concurrency", "request_rate", "num_prompts", "mean_input_len", "mean_output_len", "failed", "completed", "speculative",
-    "acceptance_length", "acceptance_rate", "compute_cap", "cc", "split_mode", "n_cpu_moe", "max_batch_size", "duration_s", "scenario", "valid", "errors",
-    "peak_memory_gb", "cached_tokens", "engine", "mem_gb",
+    "model",
+    "model_file",
+    "quant",
+    "size_gib",
+    "size_mib",
+    "size_bytes",
+    "params_b",
+    "params_m",
+    "params",
+    "hardware",
+    "gpus",
+    "cpu",
+    "backend",
+    "backends_raw",
+    "build",
+    "ngl",
+    "threads",
+    "n_batch",
+    "n_ubatch",
+    "type_k",
+    "type_v",
+    "type_kv",
+    "fa",
+    "dtype",
+    "kv_dtype",
+    "precision",
+    "tp",
+    "pp",
+    "ep",
+    "concurrency",
+    "max_concurrency",
+    "request_rate",
+    "num_prompts",
+    "mean_input_len",
+    "mean_output_len",
+    "failed",
+    "completed",
+    "speculative",
+    "acceptance_length",
+    "acceptance_rate",
+    "compute_cap",
+    "cc",
+    "split_mode",
+    "n_cpu_moe",
+    "max_batch_size",
+    "duration_s",
+    "scenario",
+    "valid",
+    "errors",
+    "peak_memory_gb",
+    "cached_tokens",
+    "engine",
+    "mem_gb",
 )
 
 
@@ -59,8 +122,13 @@ class Reading:
         >>> Reading(tool="x", common={"model": None}, rows=({"metric": "decode_tps", "value": 2.0, "unit": "token/s"},)).to_dict()["rows"]
         [{'metric': 'decode_tps', 'value': 2.0, 'unit': 'token/s'}]
         """
-        return {"tool": self.tool, "common": _strict(dict(self.common)), "rows": [_strict(dict(r)) for r in self.rows],
-                "more": [_strict(dict(r)) for r in self.more], "warnings": list(self.warnings)}
+        return {
+            "tool": self.tool,
+            "common": _strict(dict(self.common)),
+            "rows": [_strict(dict(r)) for r in self.rows],
+            "more": [_strict(dict(r)) for r in self.more],
+            "warnings": list(self.warnings),
+        }
 
 
 def _strict(value):
@@ -119,7 +187,10 @@ class Sheet:
             self.warn("non_finite", f"{label} is not a finite number and is left out")
             return False
         if figure < 0:
-            self.warn("negative_rate" if "_tps" in metric or "flops" in metric or "gbs" in metric else "negative_value", f"{label} is negative and is left out")
+            self.warn(
+                "negative_rate" if "_tps" in metric or "flops" in metric or "gbs" in metric else "negative_value",
+                f"{label} is negative and is left out",
+            )
             return False
         if figure == 0 and not zero_ok:
             self.warn("zero_value", f"{label} is 0, which is no measurement, and is left out")
@@ -157,10 +228,17 @@ class Sheet:
         for key in ("model", "quant", "hardware"):
             if key not in common and not any(key in r for r in rows):
                 common[key] = None
-        if common.get("quant") is None and not any("quant" in r for r in rows) and isinstance(common.get("model"), str) and (found := quant_in_name(common["model"])):
+        if (
+            common.get("quant") is None
+            and not any("quant" in r for r in rows)
+            and isinstance(common.get("model"), str)
+            and (found := quant_in_name(common["model"]))
+        ):
             common["quant"] = found
         freeze = lambda entries: tuple(MappingProxyType(e) for e in entries)  # noqa: E731
-        return Reading(tool=self.tool, common=MappingProxyType(common), rows=freeze(rows), more=freeze(more[:MAX_ROWS]), warnings=tuple(self.warnings))
+        return Reading(
+            tool=self.tool, common=MappingProxyType(common), rows=freeze(rows), more=freeze(more[:MAX_ROWS]), warnings=tuple(self.warnings)
+        )
 
 
 def _merged(rows: list) -> list:

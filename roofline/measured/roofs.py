@@ -16,15 +16,21 @@ def read_likwid(lines: list[str]) -> Sheet | None:
     found = {}
     metric_lines = []
     for line in lines:
-        if m := re.match(rf"\W*(MByte/s|MFlops/s|Using|Test|CPU name):?\s*(.+?)\s*$", line):
+        if m := re.match(r"\W*(MByte/s|MFlops/s|Using|Test|CPU name):?\s*(.+?)\s*$", line):
             found.setdefault(m[1], m[2])
-        if m := re.match(rf"\W*((?:\w+ )?(?:[Mm]emory bandwidth|DRAM bandwidth)[^|,]*\[[MG]Bytes?/s\]|(?:[SDH]P |AVX )?(?:\w+ )?\[?MFLOP/s\]?|Operational intensity[^|,]*\[FLOP/Byte\]|Memory data volume[^|,]*\[GBytes\])( STAT)?\s*[|,]\s*({NUMBER})((?:\s*[|,]\s*{NUMBER})*)", line):
+        if m := re.match(
+            rf"\W*((?:\w+ )?(?:[Mm]emory bandwidth|DRAM bandwidth)[^|,]*\[[MG]Bytes?/s\]|(?:[SDH]P |AVX )?(?:\w+ )?\[?MFLOP/s\]?|Operational "
+            rf"intensity[^|,]*\[FLOP/Byte\]|Memory data volume[^|,]*\[GBytes\])( STAT)?\s*[|,]\s*({NUMBER})((?:\s*[|,]\s*{NUMBER})*)",
+            line,
+        ):
             metric_lines.append(m)
     if bench:
         mark = decimal_mark(v for k, v in found.items() if "/" in k)
         for key, metric in (("MByte/s", "bandwidth_gbs"), ("MFlops/s", "gflops")):
             sheet.row(metric, number(found.get(key), mark), found.get(key), scale=1e-3)
-        threads = re.match(r"(\d+) threads", next((line.split("Using", 1)[1].strip() for line in lines if re.match(r"\W*Using \d+ threads", line)), ""))
+        threads = re.match(
+            r"(\d+) threads", next((line.split("Using", 1)[1].strip() for line in lines if re.match(r"\W*Using \d+ threads", line)), "")
+        )
         sheet.fact(threads=int(threads[1]) if threads else None, test=found.get("Test"))
     elif metric_lines:
         stats = [m for m in metric_lines if m[2]] or metric_lines
@@ -66,7 +72,13 @@ def read_ert(lines: list[str], records: list) -> Sheet | None:
             for part, end in (("gbytes", "gbs"), ("gflops", "gflops")):
                 pairs = data.get(part, {}).get("data") if isinstance(data.get(part), dict) else None
                 for pair in pairs if isinstance(pairs, list) else ():
-                    if isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) and isinstance(pair[1], (int, float)) and pair[0] != "L4":
+                    if (
+                        isinstance(pair, list)
+                        and len(pair) == 2
+                        and isinstance(pair[0], str)
+                        and isinstance(pair[1], (int, float))
+                        and pair[0] != "L4"
+                    ):
                         level = re.sub(r"\W*gflops?\W*", "", pair[0].lower()).strip()
                         sheet.row(f"roof_{level}_{end}" if level else f"roof_{end}", pair[1])
     return sheet if sheet.rows else None
@@ -78,7 +90,13 @@ _ADVISOR = {"selfgflops": "gflops", "selfai": "arithmetic_intensity", "selfdramg
 def read_advisor(lines: list[str]) -> Sheet | None:
     """Intel Advisor survey tables (CSV, TSV): loops with FLOPs; self AI is against L1 traffic, not DRAM."""
     key = lambda name: re.sub(r"[^a-z0-9]", "", name.lower())  # noqa: E731
-    tables = delimited(lines, lambda row: {"selfgflops", "selfai"} <= {key(c) for c in row} and any("functioncallsites" in key(c) or key(c) in ("loop", "name") for c in row))
+    tables = delimited(
+        lines,
+        lambda row: (
+            {"selfgflops", "selfai"} <= {key(c) for c in row}
+            and any("functioncallsites" in key(c) or key(c) in ("loop", "name") for c in row)
+        ),
+    )
     if not any(t.rows for t in tables):
         return None
     sheet = Sheet("intel-advisor")
@@ -103,7 +121,9 @@ _STREAM = re.compile(rf"^\W*(Copy|Scale|Mul|Add|Triad|Dot|Nstream):?\s+({NUMBER}
 
 def read_stream(lines: list[str]) -> Sheet | None:
     """STREAM and BabelStream: MB/s of 1e6 bytes; best rate of each kernel."""
-    header = next((line for line in lines if re.search(r"Function\s+(?:Best Rate|Rate|MBytes/sec|GBytes/sec|MiBytes/sec|Rate \()", line)), None)
+    header = next(
+        (line for line in lines if re.search(r"Function\s+(?:Best Rate|Rate|MBytes/sec|GBytes/sec|MiBytes/sec|Rate \()", line)), None
+    )
     if header is None:
         return None
     sheet = Sheet("babelstream" if "Bytes/sec" in header else "stream")
@@ -120,7 +140,12 @@ def read_stream(lines: list[str]) -> Sheet | None:
     return sheet if sheet.rows else None
 
 
-_CLPEAK = {"global memory bandwidth (gbps)": "bandwidth_gbs", "single-precision compute (gflops)": "gflops", "half-precision compute (gflops)": "gflops", "double-precision compute (gflops)": "gflops"}
+_CLPEAK = {
+    "global memory bandwidth (gbps)": "bandwidth_gbs",
+    "single-precision compute (gflops)": "gflops",
+    "half-precision compute (gflops)": "gflops",
+    "double-precision compute (gflops)": "gflops",
+}
 
 
 def read_clpeak(lines: list[str]) -> Sheet | None:
@@ -179,9 +204,19 @@ def read_mixbench(lines: list[str]) -> Sheet | None:
     return sheet if sheet.rows and any("mixbench" in line.lower() or "Flops/byte" in line for line in lines) else None
 
 
-_GEMM = {"hipblasltgflops": "gflops", "rocblasgflops": "gflops", "hipblasgflops": "gflops", "cublasgflops": "gflops", "gflops": "gflops",
-         "hipblasltgbs": "bandwidth_gbs", "rocblasgbs": "bandwidth_gbs", "gbs": "bandwidth_gbs"}
-_DEEPGEMM = re.compile(rf"m=(\d+), n=(\d+), k=(\d+).*?({NUMBER})\s*us\s*\|\s*(?:throughput:\s*)?({NUMBER})\s*TFLOPS(?:,|\s*\|)\s*({NUMBER})\s*GB/s")
+_GEMM = {
+    "hipblasltgflops": "gflops",
+    "rocblasgflops": "gflops",
+    "hipblasgflops": "gflops",
+    "cublasgflops": "gflops",
+    "gflops": "gflops",
+    "hipblasltgbs": "bandwidth_gbs",
+    "rocblasgbs": "bandwidth_gbs",
+    "gbs": "bandwidth_gbs",
+}
+_DEEPGEMM = re.compile(
+    rf"m=\s*(\d+), n=\s*(\d+), k=\s*(\d+).{{0,60}}?({NUMBER})\s*us\s*\|\s*(?:throughput:\s*)?({NUMBER})\s*TFLOPS(?:,|\s*\|)\s*({NUMBER})\s*GB/s"
+)
 
 
 def read_gemm(lines: list[str]) -> Sheet | None:

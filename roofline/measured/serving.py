@@ -10,10 +10,14 @@ import re
 from .jsonish import number_of, text_of
 from .labels import classify
 from .reading import Sheet
-from .values import NUMBER, decimal_mark, number, whole
+from .values import NUMBER, decimal_mark, number
 
 _TITLE = re.compile(r"={4,}\s*(.{3,60}?)\s*={4,}")
-_PAIR = re.compile(rf"^\W{{0,40}}?([A-Za-z#+][^:|]{{2,70}}?)\s*[:|]\s*[|]?\s*({NUMBER}|inf|nan|-inf|None|not set)\s*(req/s|requests/s|tok/s|tokens?/s|ms|s)?\s*\|?\s*$", re.I)
+_PAIR = re.compile(
+    rf"^\W{{0,40}}?([A-Za-z#+][^:|]{{2,70}}?)\s*[:|]\s*[|]?\s*({NUMBER}|inf|nan|-inf|None|not set)\s*(req/s|requests/s|tok/s|tokens?/s|ms|"
+    rf"s)?\s*\|?\s*$",
+    re.I,
+)
 _RESULT = re.compile(r"(?:Benchmark|Serving|Throughput|Load Test)[\w ]* Result", re.I)
 _RATES = ("request_tps", "input_tps", "output_tps", "total_tps")
 
@@ -30,18 +34,21 @@ def read_console(lines: list[str]) -> Sheet | None:
     if not starts:
         return _read_bare_console(lines)
     sheet = Sheet("vllm")
-    if any("(retokenized)" in line or line.strip().startswith("Backend:") or "#Input tokens" in line or "sglang" in line.lower() for line in lines):
+    if any(
+        "(retokenized)" in line or line.strip().startswith("Backend:") or "#Input tokens" in line or "sglang" in line.lower()
+        for line in lines
+    ):
         sheet.tool = "sglang"
     elif any("TensorRT-LLM" in line or "[TRT-LLM]" in line or "tensorrt_llm" in line for line in lines):
         sheet.tool = "tensorrt-llm"
     before = lines[: starts[0]]
     for i, start in enumerate(starts):
         end = starts[i + 1] if i + 1 < len(starts) else len(lines)
-        block = lines[start + 1: end]
+        block = lines[start + 1 : end]
         close = next((k for k, line in enumerate(block) if re.fullmatch(r"\W*={20,}\W*", line)), None)
         after: list[str] = []
         if close is not None:
-            block, after = block[:close], block[close + 1:]
+            block, after = block[:close], block[close + 1 :]
         _block(sheet, block, _settings(before))
         before = after
     return sheet
@@ -64,10 +71,25 @@ def _settings(lines: list[str]) -> dict:
     facts: dict = {}
     for line in lines[-400:]:
         if "Namespace(" in line or "benchmark_args" in line:
-            for key, pattern in (("model", r"\bmodel='([^']{1,200})'"), ("request_rate", r"\brequest_rate=([\w.]+)"), ("concurrency", r"\bmax_concurrency=(\d+)"), ("tp", r"\btensor_parallel_size=(\d+)"), ("quant", r"\bquantization='(\w+)'"), ("dtype", r"\bdtype='(\w+)'")):
+            for key, pattern in (
+                ("model", r"\bmodel='([^']{1,200})'"),
+                ("request_rate", r"\brequest_rate=([\w.]+)"),
+                ("concurrency", r"\bmax_concurrency=(\d+)"),
+                ("tp", r"\btensor_parallel_size=(\d+)"),
+                ("quant", r"\bquantization='(\w+)'"),
+                ("dtype", r"\bdtype='(\w+)'"),
+            ):
                 if (m := re.search(pattern, line)) and m[1] not in ("None", "auto"):
                     facts[key] = _plain_value(m[1])
-        for key, pattern in (("model", r"(?:vllm (?:bench )?serve|bench_serving|benchmark_serving|--model|--model-path)\b.*?(?:--model(?:-path)?[ =]|serve )([\w.-]+/[\w.-]+)"), ("concurrency", r"--max-concurrency[ =](\d+)"), ("request_rate", r"--request-rate[ =]([\d.]+|inf)\b")):
+        for key, pattern in (
+            (
+                "model",
+                r"(?:vllm (?:bench )?serve|bench_serving|benchmark_serving|--model|--model-path)\b.*?(?:--model(?:-path)?[ =]|serve "
+                r")([\w.-]+/[\w.-]+)",
+            ),
+            ("concurrency", r"--max-concurrency[ =](\d+)"),
+            ("request_rate", r"--request-rate[ =]([\d.]+|inf)\b"),
+        ):
             if "--" in line and (m := re.search(pattern, line)):
                 facts[key] = _plain_value(m[1])
         if m := re.match(r"\W*Traffic request rate:\s*([\d.]+|inf)", line):
@@ -92,9 +114,11 @@ def _block(sheet: Sheet, block: list[str], facts: dict) -> None:
         name = " ".join(name.lower().split())
         said.setdefault(name, value)
         said.setdefault(re.sub(r" \((?:s|ms)\)$", "", name), value)
+
     def get(*names: str) -> float | None:
         value = next((number(said[n], mark) for n in names if n in said), None)
         return value if value is not None and abs(value) < 1e15 else None
+
     done, failed = get("successful requests", "completed requests", "total requests completed"), get("failed requests")
     tokens_in, tokens_out = get("total input tokens"), get("total generated tokens", "total output tokens")
     limit, running = get("maximum request concurrency", "max request concurrency"), get("concurrency")
@@ -110,9 +134,15 @@ def _block(sheet: Sheet, block: list[str], facts: dict) -> None:
     if "traffic request rate" in said:
         own["request_rate"] = _plain_value(said["traffic request rate"])
     accept = get("accept length", "acceptance length")
-    own.update(num_prompts=int(done) if done else None, failed=int(failed) if failed is not None and failed >= 0 else None, duration_s=get("benchmark duration"),
-               mean_input_len=round(tokens_in / done, 2) if done and tokens_in else None, mean_output_len=round(tokens_out / done, 2) if done and tokens_out else None,
-               speculative=True if accept else None, acceptance_length=accept or None)
+    own.update(
+        num_prompts=int(done) if done else None,
+        failed=int(failed) if failed is not None and failed >= 0 else None,
+        duration_s=get("benchmark duration"),
+        mean_input_len=round(tokens_in / done, 2) if done and tokens_in else None,
+        mean_output_len=round(tokens_out / done, 2) if done and tokens_out else None,
+        speculative=True if accept else None,
+        acceptance_length=accept or None,
+    )
     own = {k: v for k, v in own.items() if v is not None}
     found: dict[tuple, tuple[str, float]] = {}
     for name, value in pairs:
@@ -150,15 +180,30 @@ def _put(sheet: Sheet, key: tuple, entry: tuple, own: dict, mark: str, into: str
     kept = value
     if isinstance(text, (int, float)):
         kept = text
-    sheet.row(metric, kept, text, scale=scale, into=into, stat=stat if metric.endswith(("_ms", "_per_user")) else None,
-              aggregate=True if metric in ("input_tps", "output_tps", "total_tps") else None, **own)
+    sheet.row(
+        metric,
+        kept,
+        text,
+        scale=scale,
+        into=into,
+        stat=stat if metric.endswith(("_ms", "_per_user")) else None,
+        aggregate=True if metric in ("input_tps", "output_tps", "total_tps") else None,
+        **own,
+    )
 
 
 # ---- result JSON ------------------------------------------------------------------------------------------
 
+
 def read_results(records: list, damaged: bool = False) -> Sheet | None:
     """`vllm bench serve --save-result`, SGLang bench_serving JSON lines and the many clients that copied their keys."""
-    mine = [r for r in records if isinstance(r, dict) and number_like(r, "request_throughput") and (number_like(r, "output_throughput") or "total_output_tokens" in r)]
+    mine = [
+        r
+        for r in records
+        if isinstance(r, dict)
+        and number_like(r, "request_throughput")
+        and (number_like(r, "output_throughput") or "total_output_tokens" in r)
+    ]
     if not mine:
         return None
     sglang = any("input_throughput" in r or "total_output_tokens_retokenized" in r or "accept_length" in r for r in mine)
@@ -171,6 +216,7 @@ def read_results(records: list, damaged: bool = False) -> Sheet | None:
 
 
 def number_like(record: dict, key: str) -> bool:
+    """True if the record has a number (no truth value) under this key."""
     return isinstance(record.get(key), (int, float)) and not isinstance(record.get(key), bool)
 
 
@@ -186,11 +232,25 @@ def _result(sheet: Sheet, record: dict) -> None:
     running, limit = number_of(record, "concurrency"), number_of(record, "max_concurrency")
     accept = number_of(record, "accept_length", "spec_decode_acceptance_length", "acceptance_length")
     own = {
-        "model": model, "num_prompts": done if done is not None else number_of(record, "num_prompts"), "failed": failed, "duration_s": number_of(record, "duration"),
-        "request_rate": "inf" if str(rate).lower() in ("inf", "infinity") else rate if number_like(record, "request_rate") else _plain_value(rate) if isinstance(rate, str) else None,
-        "concurrency": running or limit, "max_concurrency": limit if running and limit else None, "engine": text_of(record, "backend"), "tp": number_of(record, "tp", "tensor_parallel_size"),
-        "mean_input_len": round(tokens_in / done, 2) if done and tokens_in and tokens_in > 0 else None, "mean_output_len": round(tokens_out / done, 2) if done and tokens_out and tokens_out > 0 else None,
-        "speculative": True if accept else None, "acceptance_length": accept,
+        "model": model,
+        "num_prompts": done if done is not None else number_of(record, "num_prompts"),
+        "failed": failed,
+        "duration_s": number_of(record, "duration"),
+        "request_rate": "inf"
+        if str(rate).lower() in ("inf", "infinity")
+        else rate
+        if number_like(record, "request_rate")
+        else _plain_value(rate)
+        if isinstance(rate, str)
+        else None,
+        "concurrency": running or limit,
+        "max_concurrency": limit if running and limit else None,
+        "engine": text_of(record, "backend"),
+        "tp": number_of(record, "tp", "tensor_parallel_size"),
+        "mean_input_len": round(tokens_in / done, 2) if done and tokens_in and tokens_in > 0 else None,
+        "mean_output_len": round(tokens_out / done, 2) if done and tokens_out and tokens_out > 0 else None,
+        "speculative": True if accept else None,
+        "acceptance_length": accept,
     }
     if not own["mean_input_len"]:
         own["mean_input_len"] = number_of(record, "random_input_len") if record.get("random_range_ratio") == 1.0 else None
@@ -251,90 +311,44 @@ def read_latency(lines: list[str], records: list) -> Sheet | None:
     facts: dict = {}
     for line in lines:
         if "Namespace(" in line:
-            for key, pattern in (("model", r"\bmodel='([^']{1,200})'"), ("batch", r"\bbatch_size=(\d+)"), ("n_prompt", r"\binput_len=(\d+)"), ("n_gen", r"\boutput_len=(\d+)"), ("tp", r"\btensor_parallel_size=(\d+)"), ("quant", r"\bquantization='(\w+)'"), ("dtype", r"\bdtype='(\w+)'")):
+            for key, pattern in (
+                ("model", r"\bmodel='([^']{1,200})'"),
+                ("batch", r"\bbatch_size=(\d+)"),
+                ("n_prompt", r"\binput_len=(\d+)"),
+                ("n_gen", r"\boutput_len=(\d+)"),
+                ("tp", r"\btensor_parallel_size=(\d+)"),
+                ("quant", r"\bquantization='(\w+)'"),
+                ("dtype", r"\bdtype='(\w+)'"),
+            ):
                 if (m := re.search(pattern, line)) and m[1] not in ("None", "auto"):
                     facts[key] = _plain_value(m[1])
         elif m := re.match(rf"\W*Avg latency:\s*({NUMBER})\s*(ms|s(?:ec(?:onds)?)?)\b", line):
-            sheet.row("latency_s", number(m[1], decimal_mark([m[1]])), f"{m[1]} {m[2]}", scale=1e-3 if m[2] == "ms" else 1.0, stat="mean", **facts)
+            sheet.row(
+                "latency_s", number(m[1], decimal_mark([m[1]])), f"{m[1]} {m[2]}", scale=1e-3 if m[2] == "ms" else 1.0, stat="mean", **facts
+            )
         elif m := re.match(rf"\W*(\d+)% percentile latency:\s*({NUMBER})\s*seconds", line):
-            sheet.row("latency_s", number(m[2], decimal_mark([m[2]])), f"{m[2]} seconds", into="more", stat="median" if m[1] == "50" else f"p{m[1]}")
+            sheet.row(
+                "latency_s",
+                number(m[2], decimal_mark([m[2]])),
+                f"{m[2]} seconds",
+                into="more",
+                stat="median" if m[1] == "50" else f"p{m[1]}",
+            )
     for record in records:
         if isinstance(record, dict) and "avg_latency" in record and ("latencies" in record or "percentiles" in record):
             runs = record.get("latencies")
-            sheet.row("latency_s", number_of(record, "avg_latency"), stat="mean", repetitions=len(runs) if isinstance(runs, list) else None,
-                      batch=number_of(record, "batch_size"), n_prompt=number_of(record, "input_len"), n_gen=number_of(record, "output_len"))
+            sheet.row(
+                "latency_s",
+                number_of(record, "avg_latency"),
+                stat="mean",
+                repetitions=len(runs) if isinstance(runs, list) else None,
+                batch=number_of(record, "batch_size"),
+                n_prompt=number_of(record, "input_len"),
+                n_gen=number_of(record, "output_len"),
+            )
             sheet.fact(model=text_of(record, "model", "model_id"))
             for p, value in (record.get("percentiles") or {}).items() if isinstance(record.get("percentiles"), dict) else ():
-                sheet.row("latency_s", value if isinstance(value, (int, float)) else None, into="more", stat="median" if p == "50" else f"p{p}")
-    return sheet if sheet.rows else None
-
-
-def read_pytorch_format(records: list) -> Sheet | None:
-    """vLLM's copy of its result in PyTorch's benchmark format: one record per metric with a list of values."""
-    sheet = Sheet("vllm")
-    for record in records:
-        metric = record.get("metric") if isinstance(record, dict) else None
-        values = metric.get("benchmark_values") if isinstance(metric, dict) else None
-        if not isinstance(values, list) or not values or not isinstance(metric.get("name"), str):
-            continue
-        numbers = [v for v in values if isinstance(v, (int, float)) and not isinstance(v, bool)]
-        model = record.get("model") if isinstance(record.get("model"), dict) else {}
-        sheet.fact(model=text_of(model, "name"))
-        name = {"tokens_per_second": "total token throughput", "requests_per_second": "request throughput"}.get(metric["name"], metric["name"])
-        label = classify(name)
-        if numbers and name == "latency":
-            sheet.row("latency_s", sum(numbers) / len(numbers), "benchmark_values", stat="mean", repetitions=len(numbers))
-        elif len(numbers) == 1 and label and label.scale is not None:
-            main = label.stat in (None, "mean") and label.metric != "e2e_ms"
-            sheet.row(label.metric, numbers[0], scale=label.scale, into="rows" if main else "more", stat=label.stat, aggregate=True if label.metric in ("output_tps", "total_tps") else None)
-    return sheet if sheet.rows else None
-
-
-# ---- server logs ------------------------------------------------------------------------------------------
-
-_VLLM_LOG = re.compile(rf"Avg prompt throughput: ({NUMBER}) tokens/s, Avg generation throughput: ({NUMBER}) tokens/s, Running: (\d+) reqs?(.*)")
-_SGLANG_LOG = re.compile(rf"(Decode|Prefill) batch(?:\s*\[\d+\])?[.,]\s.{{0,400}}?(?:gen|input) throughput \(token/s\): ({NUMBER})")
-
-
-def read_logs(lines: list[str]) -> Sheet | None:
-    """Window averages that vLLM and SGLang servers log; prompt and output tokens share the window, so neither is a phase's own rate."""
-    sheet = Sheet("vllm")
-    idle = 0
-    for line in lines:
-        if "generation throughput" in line and (m := _VLLM_LOG.search(line)):
-            hit = re.search(rf"[Pp]refix cache hit rate: (?:GPU: )?({NUMBER})%", m[4])
-            facts = {"concurrency": int(m[3][:9]) or None, "aggregate": True, "window": True, "prefix_hit_pct": (number(hit[1]) or None) if hit else None}
-            values = [(n, t, number(t)) for n, t in (("input_tps", m[1]), ("output_tps", m[2]))]
-            idle += not any(v for _, _, v in values)
-            for metric, text, value in values:
-                if value:
-                    sheet.row(metric, value, f"{text} tokens/s", **facts)
-        elif "throughput (token/s)" in line and (m := _SGLANG_LOG.search(line)):
-            sheet.tool = "sglang"
-            batch = re.search(r"#(?:running-req|new-seq): (\d+)", line)
-            facts = {"concurrency": int(batch[1][:9]) if batch else None, "aggregate": True, "window": True}
-            value = number(m[2])
-            idle += not value
-            if value:
-                sheet.row("output_tps" if m[1] == "Decode" else "input_tps", value, f"{m[2]} token/s", **facts)
-    if not sheet.rows:
-        return None
-    if idle:
-        sheet.warn("idle_windows", f"{idle} log lines with a rate of 0 (an idle server) are left out")
-    sheet.warn("window_averages", "log lines average over a window that holds idle time and both phases; they are no steady rate")
-    return sheet
-
-
-_PROGRESS = re.compile(rf"Processed prompts:\s*100%.*?est\. speed input: ({NUMBER}) toks/s, output: ({NUMBER}) toks/s")
-
-
-def read_progress(lines: list[str]) -> Sheet | None:
-    """The finished progress bar of vLLM's offline engine, where nothing better is printed."""
-    sheet = Sheet("vllm")
-    for line in lines:
-        if "est. speed" in line and (m := _PROGRESS.search(line)):
-            sheet.row("input_tps", number(m[1]), f"{m[1]} toks/s", aggregate=True)
-            sheet.row("output_tps", number(m[2]), f"{m[2]} toks/s", aggregate=True)
-    if sheet.rows:
-        sheet.warn("progress_bar_rates", "the rates stand in a progress bar: tokens over the whole time, both phases in it")
+                sheet.row(
+                    "latency_s", value if isinstance(value, (int, float)) else None, into="more", stat="median" if p == "50" else f"p{p}"
+                )
     return sheet if sheet.rows else None

@@ -52,25 +52,59 @@ def read_one_batch_server(lines: list[str], records: list) -> Sheet | None:
     """bench_one_batch_server: input rate over the TTFT, output rate over the time after it."""
     sheet = Sheet("sglang")
     for record in records:
-        if isinstance(record, dict) and "batch_size" in record and "output_throughput" in record and ("latency" in record or "last_gen_throughput" in record):
-            _server_run(sheet, number_of(record, "batch_size"), number_of(record, "input_len"), number_of(record, "output_len"),
-                        number_of(record, "input_throughput"), number_of(record, "output_throughput"), number_of(record, "ttft", "last_ttft"), number_of(record, "acc_length"))
+        if (
+            isinstance(record, dict)
+            and "batch_size" in record
+            and "output_throughput" in record
+            and ("latency" in record or "last_gen_throughput" in record)
+        ):
+            _server_run(
+                sheet,
+                number_of(record, "batch_size"),
+                number_of(record, "input_len"),
+                number_of(record, "output_len"),
+                number_of(record, "input_throughput"),
+                number_of(record, "output_throughput"),
+                number_of(record, "ttft", "last_ttft"),
+                number_of(record, "acc_length"),
+            )
             sheet.fact(model=text_of(record, "model_name", "model", "model_path"))
     for table in pipe_tables(lines, lambda row: "batch size" in row and any(c.startswith("output throughput") for c in row)):
         for _, record, _n in as_records(table):
             short = {re.sub(r"\s*\(.*", "", k): v for k, v in record.items()}
-            _server_run(sheet, whole(short["batch size"]), whole(short.get("input len")), whole(short.get("output len")), number(short.get("input throughput")),
-                        number(short.get("output throughput")), None, number(short.get("acc length")))
+            _server_run(
+                sheet,
+                whole(short["batch size"]),
+                whole(short.get("input len")),
+                whole(short.get("output len")),
+                number(short.get("input throughput")),
+                number(short.get("output throughput")),
+                None,
+                number(short.get("acc length")),
+            )
     run: dict[str, str] = {}
     for line in [*lines, "batch size: end"]:
-        m = re.match(rf"\W*(batch size|input_len|output_len|latency|ttft|last generation throughput|input throughput|output throughput|acc_length|\(input \+ output\) throughput): ({NUMBER}|end)", line)
+        m = re.match(
+            rf"\W*(batch size|input_len|output_len|latency|ttft|last generation throughput|input throughput|output throughput|acc_length|"
+            rf"\(input \+ output\) throughput): ({NUMBER}|end)",
+            line,
+        )
         if not m:
             continue
         if m[1] == "batch size":
             if "output throughput" in run and ("latency" in run or "ttft" in run):
                 ttft = number(run.get("ttft"))
-                _server_run(sheet, whole(run.get("batch size")), whole(run.get("input_len")), whole(run.get("output_len")), number(run.get("input throughput")), number(run["output throughput"]),
-                            ttft, number(run.get("acc_length")), whole_run=ttft is None)
+                _server_run(
+                    sheet,
+                    whole(run.get("batch size")),
+                    whole(run.get("input_len")),
+                    whole(run.get("output_len")),
+                    number(run.get("input throughput")),
+                    number(run["output throughput"]),
+                    ttft,
+                    number(run.get("acc_length")),
+                    whole_run=ttft is None,
+                )
             run = {}
         run[m[1]] = m[2]
     return sheet if sheet.rows else None
@@ -82,6 +116,13 @@ def _server_run(sheet: Sheet, batch, prompt, gen, input_rate, output_rate, ttft,
     if input_rate:
         sheet.row("prefill_tps", input_rate, n_prompt=prompt, **facts)
     # Older releases print one output rate over the whole run, prefill included.
-    sheet.row("output_tps_e2e" if whole_run else "decode_tps", output_rate, n_gen=gen, n_prompt=prompt if whole_run else None, n_depth=None if whole_run else prompt, **facts)
+    sheet.row(
+        "output_tps_e2e" if whole_run else "decode_tps",
+        output_rate,
+        n_gen=gen,
+        n_prompt=prompt if whole_run else None,
+        n_depth=None if whole_run else prompt,
+        **facts,
+    )
     if ttft and ttft > 0:
         sheet.row("ttft_ms", ttft, scale=1000, into="more", batch=batch)

@@ -43,9 +43,9 @@ def cells(line: str) -> list[str]:
 def pipe_tables(lines: list[str], is_header: Callable[[list[str]], bool], counts: dict[str, int] | None = None) -> list[Table]:
     """Return the tables whose header `is_header` accepts.
 
-    Log lines may stand between the rows; a row that a mail program split over two lines is joined again; a row
-another number of cells is never shifted into place but listed in `misfits`. `counts` says how often a line
-    stood in the file whose copies were cut.
+        Log lines may stand between the rows; a row that a mail program split over two lines is joined again; a row
+    another number of cells is never shifted into place but listed in `misfits`. `counts` says how often a line
+        stood in the file whose copies were cut.
     """
     counts = counts or {}
     tables: list[Table] = []
@@ -75,7 +75,9 @@ another number of cells is never shifted into place but listed in `misfits`. `co
         following = lines[at + 1] if at + 1 < len(lines) else ""
         splits = start and "|" in following and not following.lstrip().startswith("|") and following.rstrip().endswith("|")
         width = len(row)
-        if (table is None or width != len(table.header) or row[-1] == table.header[-1] or not any(c.isdigit() for c in row[-1])) and is_header(row):
+        if (
+            table is None or width != len(table.header) or row[-1] == table.header[-1] or not any(c.isdigit() for c in row[-1])
+        ) and is_header(row):
             table, seen, bare = Table(row, at + 1), {}, not start
             tables.append(table)
             continue
@@ -171,7 +173,7 @@ def as_records(table: Table) -> list[tuple[int, dict[str, str], int]]:
     for line, row, count in table.rows:
         if count and len(row) == len(table.header):
             record: dict[str, str] = {}
-            for name, value in zip(table.header, row):
+            for name, value in zip(table.header, row, strict=False):
                 record.setdefault(name, value)
             out.append((line, record, count))
     return out

@@ -16,10 +16,19 @@ MAX_BYTES = 16 * 2**20
 MAX_LINE = 20_000  # characters kept of a line when it is read as console text; JSON keeps whole lines
 MAX_RAW_LINE = 100_000
 _BINARY = {
-    b"%PDF": "a PDF", b"\x89PNG": "a PNG image", b"\xff\xd8\xff": "a JPEG image", b"PK\x03\x04": "a zip archive",
+    b"%PDF": "a PDF",
+    b"\x89PNG": "a PNG image",
+    b"\xff\xd8\xff": "a JPEG image",
+    b"PK\x03\x04": "a zip archive",
     b"SQLite format 3": "an SQLite database (export it first: `nsys stats --format csv`, or `sqlite3 FILE .dump`)",
-    b"GGUF": "a GGUF model file", b"\x7fELF": "a program", b"MZ": "a program", b"NVR": "a binary profiler report (export it as CSV)",
-    b"7z\xbc\xaf": "a 7z archive", b"\x28\xb5\x2f\xfd": "a zstd archive", b"BZh": "a bzip2 archive", b"GIF8": "a GIF image",
+    b"GGUF": "a GGUF model file",
+    b"\x7fELF": "a program",
+    b"MZ": "a program",
+    b"NVR": "a binary profiler report (export it as CSV)",
+    b"7z\xbc\xaf": "a 7z archive",
+    b"\x28\xb5\x2f\xfd": "a zstd archive",
+    b"BZh": "a bzip2 archive",
+    b"GIF8": "a GIF image",
 }
 
 
@@ -61,10 +70,15 @@ def _gunzip(data: bytes, name: str) -> bytes:
 
 
 def _decoded(data: bytes) -> str:
-    for bom, codec in ((b"\xff\xfe\x00\x00", "utf-32-le"), (b"\x00\x00\xfe\xff", "utf-32-be"), (b"\xef\xbb\xbf", "utf-8"),
-                       (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")):
+    for bom, codec in (
+        (b"\xff\xfe\x00\x00", "utf-32-le"),
+        (b"\x00\x00\xfe\xff", "utf-32-be"),
+        (b"\xef\xbb\xbf", "utf-8"),
+        (b"\xff\xfe", "utf-16-le"),
+        (b"\xfe\xff", "utf-16-be"),
+    ):
         if data.startswith(bom):
-            return data[len(bom):].decode(codec, "replace")
+            return data[len(bom) :].decode(codec, "replace")
     head = data[:4096]
     if len(head) > 3 and head.count(0) > len(head) // 4:  # UTF-16 whose BOM was cut off
         odd, even = head[1::2].count(0), head[0::2].count(0)
@@ -75,7 +89,7 @@ def _decoded(data: bytes) -> str:
     except UnicodeDecodeError as error:
         # A few broken bytes in otherwise valid UTF-8 (a file cut inside a character, two logs joined) stay UTF-8.
         good = data.count(b"\xc2\xb1") + data.count(b"\xe2")
-        if good > 1 or error.start > len(data) - 4:
+        if good > 1 or error.reason.startswith("unexpected end"):
             return data.decode("utf-8", "replace")
     text = data.decode("cp1252", "replace")
     # The DOS code pages 437 and 850 put the plus-minus sign where cp1252 has n-tilde.
@@ -83,12 +97,22 @@ def _decoded(data: bytes) -> str:
 
 
 _PLUS_MINUS = re.compile(r"(?<=\d) ?(?:Â±|Ã‚Â±|┬▒|¬±|卤|ﾂｱ|\\u00b1|\\xb1|\$?\\pm\$?|\+/-|\+-|\?|�{1,3}|&plusmn;)(?= *\d)")
-_ANSI = re.compile(r"(?:\x1b|\\x1b|\\u001b|\\033|\^\[|\\e(?=\[))(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]{0,300}(?:\x07|\x1b\\)|[()][AB012]|[=>78MDEHc])")
+_ANSI = re.compile(
+    r"(?:\x1b|\\x1b|\\u001b|\\033|\^\[|\\e(?=\[))(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]{0,300}(?:\x07|\x1b\\)|[()][AB012]|[=>78MDEHc])"
+)
 _ANSI_BARE = re.compile(r"\[(?:\d{1,3}(?:;\d{1,3}){0,4})?m|\[[0-2]?K")  # the escape character itself was lost
 _TAG_BLOCK = re.compile(r"<(?:script|style)\b[^>]{0,500}>.{0,200000}?</(?:script|style)>", re.S | re.I)
 _SPACES = {c: " " for c in map(ord, "\u00a0\u2007\u2008\u2009\u200a\u202f\u205f\u3000\u2002\u2003")}
-_PLAIN = {**_SPACES, **{c: None for c in map(ord, "\u200b\u200c\u200d\u2060\ufeff\x08\x07\x1a")},
-          **{ord(a): b for a, b in zip("−–—‒｜：（）％＋＝／", "----|:()%+=/")}, 0x2502: "|", 0x2503: "|", 0x2551: "|", 0x2506: "|", 0x250a: "|"}
+_PLAIN = {
+    **_SPACES,
+    **{c: None for c in map(ord, "\u200b\u200c\u200d\u2060\ufeff\x08\x07\x1a")},
+    **{ord(a): b for a, b in zip("−–—‒｜：（）％＋＝／", "----|:()%+=/", strict=False)},
+    0x2502: "|",
+    0x2503: "|",
+    0x2551: "|",
+    0x2506: "|",
+    0x250A: "|",
+}
 _BOX_RULE = re.compile(r"[\u2500-\u257f]{3,}")
 
 
@@ -131,7 +155,13 @@ def _strip_html(text: str) -> str:
         text = re.sub(r"</tr>", "|\n", re.sub(r"<tr\b[^>]{0,500}>", "\n", text, flags=re.I), flags=re.I)
         text = re.sub(r"</?table\b[^>]{0,500}>", "\n\f\n", text, flags=re.I)
     text = re.sub(r"<(?:br|/p|/div|/pre|/li|/h\d|pre)\b[^>]{0,500}>", "\n", text, flags=re.I)
-    text = re.sub(r"</?(?:a|b|i|p|em|strong|code|pre|span|div|th?|tbody|thead|tr|td|body|html|head|ul|li|details|summary|sup|sub|h\d|font|meta|title)\b[^>]{0,500}>", "", text, flags=re.I)
+    text = re.sub(
+        r"</?(?:a|b|i|p|em|strong|code|pre|span|div|th?|tbody|thead|tr|td|body|html|head|ul|li|details|summary|sup|sub|h\d|font|meta|"
+        r"title)\b[^>]{0,500}>",
+        "",
+        text,
+        flags=re.I,
+    )
     return html.unescape(text)
 
 
@@ -139,7 +169,8 @@ _QUOTE = re.compile(r"[ \t]*(?:>[ \t]?)+")
 _STAMPS = re.compile(
     r"\s*(?:\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?\s+"  # ISO time
     r"|\w{3} [ \d]\d \d\d:\d\d:\d\d [\w.-]+ [\w./-]+(?:\[\d+\])?: "  # journald
-    r"|\([\w ]{1,40}pid=\d+\)\s?)")
+    r"|\([\w ]{1,40}pid=\d+\)\s?)"
+)
 _COMPOSE = re.compile(r"\s*[A-Za-z][\w.-]{0,60}?[-_.]\d{1,3}\s*\| ?")  # `vllm-1  | ` of docker compose
 
 
@@ -173,7 +204,10 @@ def lines_of(text: str) -> list[str]:
     >>> lines_of("> > a: 1\\n2025-01-01T10:00:00Z b: 2\\n")
     ['a: 1', 'b: 2', '']
     """
-    raw = [line if len(line) < 1000 else _LONG_RUN.sub(lambda m: m[1] * 300, line)[:MAX_LINE] for line in re.sub(r"\n{3,}", "\n\n", text).split("\n")]
+    raw = [
+        line if len(line) < 1000 else _LONG_RUN.sub(lambda m: m[1] * 300, line)[:MAX_LINE]
+        for line in re.sub(r"\n{3,}", "\n\n", text).split("\n")
+    ]
     if any(">" in line[:12] for line in raw):
         raw = [_QUOTE.sub("", line, count=1) if ">" in line[:12] else line for line in raw]
     heads = [m[0].split("|")[0].strip() for line in raw[:400] if (m := _COMPOSE.match(line))]

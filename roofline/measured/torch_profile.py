@@ -10,7 +10,9 @@ from .values import SECONDS, clean_scale, number, several
 
 _CELL = re.compile(r"(-?[\d.,]+)\s*(us|ms|s|ns)$")
 _SCALE = {"": 1, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
-_MOVES = re.compile(r"^(?:Memcpy|Memset|ProfilerStep|\[memory\]|cuda[A-Z]|hip[A-Z]|cu[A-Z]\w+Launch|Activity Buffer|Command Buffer|Unrecognized|Optimizer\.|## Call)")
+_MOVES = re.compile(
+    r"^(?:Memcpy|Memset|ProfilerStep|\[memory\]|cuda[A-Z]|hip[A-Z]|cu[A-Z]\w+Launch|Activity Buffer|Command Buffer|Unrecognized|Optimizer\.|## Call)"
+)
 _SMALL_SHARE = 0.05
 MAX_SINGLE_EVENTS = 200
 
@@ -21,7 +23,9 @@ def read_table(lines: list[str]) -> Sheet | None:
     An operator and the kernel under it show the same device time, so kernel rows count only where no operator does.
     Operators below 5 % of the device time and copies go to `more`.
     """
-    heads = [i for i, line in enumerate(lines) if re.search(r"\bName\b", line) and re.search(r"\bSelf CPU\b", line) and "# of Calls" in line]
+    heads = [
+        i for i, line in enumerate(lines) if re.search(r"\bName\b", line) and re.search(r"\bSelf CPU\b", line) and "# of Calls" in line
+    ]
     if not heads:
         return None
     sheet = Sheet("pytorch-profiler")
@@ -31,7 +35,9 @@ def read_table(lines: list[str]) -> Sheet | None:
 
 
 def _one_table(sheet: Sheet, lines: list[str], head: int) -> None:
-    ruler = next((lines[i] for i in (head - 1, head + 1) if 0 <= i < len(lines) and re.fullmatch(r"\s*-{3,}(?:\s+-{3,})+\s*", lines[i])), None)
+    ruler = next(
+        (lines[i] for i in (head - 1, head + 1) if 0 <= i < len(lines) and re.fullmatch(r"\s*-{3,}(?:\s+-{3,})+\s*", lines[i])), None
+    )
     spans = [m.span() for m in re.finditer(r"-+", ruler)] if ruler else []
     header = re.split(r"\s{2,}", lines[head].strip())
     if "Name" not in header:
@@ -39,10 +45,10 @@ def _one_table(sheet: Sheet, lines: list[str], head: int) -> None:
     self_device = next((h for h in header if re.fullmatch(r"Self (?!CPU)\w+", h) and not h.endswith("%")), None)
     share_column = next((h for h in header if self_device and h == self_device + " %"), None) or ("Self CPU %" if not self_device else None)
     time_column = self_device or "Self CPU"
-    flops_column = next((h for h in header if (m := re.fullmatch(r"(?:Total )?([KMGTP]?)FLOPs?", h, re.I))), None)
+    flops_column = next((h for h in header if re.fullmatch(r"(?:Total )?[KMGTP]?FLOPs?", h, re.I)), None)
     factor = _SCALE[re.fullmatch(r"(?:Total )?([KMGTP]?)FLOPs?", flops_column, re.I)[1].upper()] if flops_column else 1
     entries = []
-    for line in lines[head + 1:]:
+    for line in lines[head + 1 :]:
         if re.match(r"\s*Self CPU time total", line):
             break
         if re.fullmatch(r"[\s-]*", line):
@@ -54,7 +60,7 @@ def _one_table(sheet: Sheet, lines: list[str], head: int) -> None:
             cells = [line[a:b].strip() for a, b in spans]
         if len(cells) < len(header) or not cells[0]:
             continue
-        r = dict(zip(header, cells))
+        r = dict(zip(header, cells, strict=False))
         time = _time(r.get(time_column, ""))
         if time:
             entries.append((r, time))
@@ -65,7 +71,11 @@ def _one_table(sheet: Sheet, lines: list[str], head: int) -> None:
         share = number(r.get(share_column, "")) if share_column else None
         into = "more" if share is not None and abs(share) < _SMALL_SHARE * 100 and counted else "rows"
         calls = r.get("# of Calls", "")
-        own = {"op": r["Name"], "calls": int(calls) if calls.strip().isdecimal() else None, "device_time": time_column.removeprefix("Self ")}
+        own = {
+            "op": r["Name"],
+            "calls": int(calls) if calls.strip().isdecimal() else None,
+            "device_time": time_column.removeprefix("Self "),
+        }
         ok = sheet.row("kernel_time_ns", clean_scale(time * 1e9), r[time_column], into=into, **own)
         flop = number(r.get(flops_column)) if flops_column else None
         if flop and sheet.row("flop", flop, r[flops_column], scale=factor, into=into, op=r["Name"]) and ok:
@@ -108,7 +118,11 @@ def read_trace(records: list) -> Sheet | None:
         entry["n"] += 1
     for entry in groups.values():
         op = entry["op"]
-        own = {"kernel": entry["e"]["name"][:300], "op": op["name"][:120] if op else None, "shapes": entry["shapes"] if isinstance(entry["shapes"], list) and len(str(entry["shapes"])) < 400 else None}
+        own = {
+            "kernel": entry["e"]["name"][:300],
+            "op": op["name"][:120] if op else None,
+            "shapes": entry["shapes"] if isinstance(entry["shapes"], list) and len(str(entry["shapes"])) < 400 else None,
+        }
         if len(kernels) > MAX_SINGLE_EVENTS:
             sheet.row("kernel_time_ns", clean_scale(entry["us"] * 1e3), f"{entry['us']:.3f} us", calls=entry["n"], **own)
         else:

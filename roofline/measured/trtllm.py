@@ -19,7 +19,11 @@ def read_bench(lines: list[str], records: list) -> Sheet | None:
     """trtllm-bench: total, per-user and per-GPU rates are three different figures; GB of memory are GiB here."""
     sheet = Sheet("tensorrt-llm")
     for record in records:
-        if isinstance(record, dict) and isinstance(record.get("performance"), dict) and ("world_info" in record or "request_info" in record):
+        if (
+            isinstance(record, dict)
+            and isinstance(record.get("performance"), dict)
+            and ("world_info" in record or "request_info" in record)
+        ):
             _report(sheet, record)
     starts = [i for i, line in enumerate(lines) if re.search(r"=\s*(?:PERFORMANCE OVERVIEW|PERFORMANCE STATISTICS)", line)]
     if not starts and not sheet.rows and not sheet.warnings:
@@ -71,8 +75,16 @@ def _figures(sheet: Sheet, pairs: list[tuple[str, str]], facts: dict) -> None:
     for metric in (*rows, *(m for m in found if m not in rows)):
         if metric in found:
             value, scale = found[metric]
-            sheet.row(metric, number(value, mark), value, scale=scale, into="rows" if metric in rows else "more", stat="mean" if metric.endswith("_ms") else None,
-                      aggregate=True if metric in ("output_tps", "total_tps") else None, **(facts if metric in rows else {}))
+            sheet.row(
+                metric,
+                number(value, mark),
+                value,
+                scale=scale,
+                into="rows" if metric in rows else "more",
+                stat="mean" if metric.endswith("_ms") else None,
+                aggregate=True if metric in ("output_tps", "total_tps") else None,
+                **(facts if metric in rows else {}),
+            )
 
 
 def _report(sheet: Sheet, record: dict) -> None:
@@ -80,15 +92,31 @@ def _report(sheet: Sheet, record: dict) -> None:
     engine, world, request, perf, stream = (part(k) for k in ("engine", "world_info", "request_info", "performance", "streaming_metrics"))
     machine = part("machine") or part("machine_details")
     facts = {
-        "model": text_of(engine, "model", "engine_dir"), "dtype": text_of(engine, "dtype"), "kv_dtype": text_of(engine, "kv_cache_dtype"), "quant": text_of(engine, "quantization"),
-        "hardware": text_of(machine, "name"), "tp": number_of(world, "tp_size"), "pp": number_of(world, "pp_size"), "ep": number_of(world, "ep_size"), "gpus": number_of(world, "world_size"),
-        "max_batch_size": number_of(world, "max_batch_size"), "num_prompts": number_of(request, "num_requests"), "concurrency": number_of(request, "avg_num_concurrent_requests"),
-        "mean_input_len": number_of(request, "avg_input_length"), "mean_output_len": number_of(request, "avg_output_length"),
+        "model": text_of(engine, "model", "engine_dir"),
+        "dtype": text_of(engine, "dtype"),
+        "kv_dtype": text_of(engine, "kv_cache_dtype"),
+        "quant": text_of(engine, "quantization"),
+        "hardware": text_of(machine, "name"),
+        "tp": number_of(world, "tp_size"),
+        "pp": number_of(world, "pp_size"),
+        "ep": number_of(world, "ep_size"),
+        "gpus": number_of(world, "world_size"),
+        "max_batch_size": number_of(world, "max_batch_size"),
+        "num_prompts": number_of(request, "num_requests"),
+        "concurrency": number_of(request, "avg_num_concurrent_requests"),
+        "mean_input_len": number_of(request, "avg_input_length"),
+        "mean_output_len": number_of(request, "avg_output_length"),
     }
     facts = {k: v for k, v in facts.items() if v is not None}
     sheet.row("request_tps", number_of(perf, "request_throughput_req_s"), into="more" if stream else "rows", **({} if stream else facts))
     sheet.row("output_tps", number_of(perf, "system_output_throughput_tok_s"), aggregate=True, **facts)
-    sheet.row("total_tps", number_of(perf, "system_total_throughput_tok_s"), aggregate=True, into="more" if stream else "rows", **({} if stream else facts))
+    sheet.row(
+        "total_tps",
+        number_of(perf, "system_total_throughput_tok_s"),
+        aggregate=True,
+        into="more" if stream else "rows",
+        **({} if stream else facts),
+    )
     sheet.row("output_tps_per_gpu", number_of(perf, "output_throughput_per_gpu_tok_s"), **facts)
     sheet.row("ttft_ms", number_of(stream, "avg_ttft_ms"), stat="mean", **facts)
     sheet.row("tpot_ms", number_of(stream, "avg_tpot_ms"), stat="mean", **facts)
@@ -108,9 +136,16 @@ def read_benchmark_lines(lines: list[str]) -> Sheet | None:
     width = 0
     for line in lines:
         if "[BENCHMARK]" in line:
-            joined.append(line[line.index("[BENCHMARK]") + 11:])
+            joined.append(line[line.index("[BENCHMARK]") + 11 :])
             width = len(line)
-        elif joined and width >= 60 and line and not re.match(r"\s*[\[\n]|Benchmarking done", line) and re.search(r"\bmodel_name\b|\bbatch_size\b", joined[-1]) and len(line) <= width + 2:
+        elif (
+            joined
+            and width >= 60
+            and line
+            and not re.match(r"\s*[\[\n]|Benchmarking done", line)
+            and re.search(r"\bmodel_name\b|\bbatch_size\b", joined[-1])
+            and len(line) <= width + 2
+        ):
             joined[-1] += line  # the terminal broke the line anywhere, even inside a word
             width = width if len(line) >= width - 2 else 0
         else:
@@ -133,9 +168,16 @@ def read_benchmark_lines(lines: list[str]) -> Sheet | None:
 def _run(sheet: Sheet, p: dict[str, str]) -> None:
     get = lambda *names: next((p[n] for n in names if n in p), None)  # noqa: E731
     quant = p.get("quantization")
-    facts = {"model": p.get("model_name"), "precision": p.get("precision"), "gpus": whole(p.get("world_size")), "batch": whole(p.get("batch_size")),
-             "n_prompt": whole(p.get("input_length")), "n_gen": whole(p.get("output_length")), "compute_cap": p.get("compute_cap"),
-             "quant": quant if quant and not quant.startswith("QuantMode.0") and quant.lower() != "none" else None}
+    facts = {
+        "model": p.get("model_name"),
+        "precision": p.get("precision"),
+        "gpus": whole(p.get("world_size")),
+        "batch": whole(p.get("batch_size")),
+        "n_prompt": whole(p.get("input_length")),
+        "n_gen": whole(p.get("output_length")),
+        "compute_cap": p.get("compute_cap"),
+        "quant": quant if quant and not quant.startswith("QuantMode.0") and quant.lower() != "none" else None,
+    }
     facts = {k: v for k, v in facts.items() if v is not None}
     rate = get("tokens_per_sec", "tokensPerSec")
     sheet.row("output_tps_e2e", number(rate), rate, aggregate=True, **facts)
@@ -152,7 +194,11 @@ def _manager(sheet: Sheet, p: dict[str, str]) -> None:
     sheet.fact(num_prompts=whole(p.get("num_samples")))
     sheet.row("request_tps", number(get("seq_throughput")), get("seq_throughput"))
     sheet.row("output_tps", number(get("token_throughput")), get("token_throughput"), aggregate=True)
-    for start, metric in (("avg_time_to_first_token", "ttft_ms"), ("avg_inter_token_latency", "itl_ms"), ("avg_sequence_latency", "e2e_ms")):
+    for start, metric in (
+        ("avg_time_to_first_token", "ttft_ms"),
+        ("avg_inter_token_latency", "itl_ms"),
+        ("avg_sequence_latency", "e2e_ms"),
+    ):
         sheet.row(metric, number(get(start)), get(start), stat="mean", into="more" if metric == "e2e_ms" else "rows")
     accepted = number(get("avg_acceptance_rate"))
     if accepted and accepted > 1:

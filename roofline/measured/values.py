@@ -127,7 +127,10 @@ SECONDS = {
     **dict.fromkeys(("ns", "nsecond", "nsec", "nanosecond", "nanoseconds"), 1e-9),
     **dict.fromkeys(("us", "µs", "μs", "usecond", "usec", "microsecond", "microseconds"), 1e-6),
     **dict.fromkeys(("ms", "msecond", "msec", "millisecond", "milliseconds", "millis"), 1e-3),
-    **dict.fromkeys(("s", "second", "seconds", "sec", "secs"), 1.0), **dict.fromkeys(("min", "mins", "minute", "minutes", "m"), 60.0), "h": 3600.0, "hr": 3600.0,
+    **dict.fromkeys(("s", "second", "seconds", "sec", "secs"), 1.0),
+    **dict.fromkeys(("min", "mins", "minute", "minutes", "m"), 60.0),
+    "h": 3600.0,
+    "hr": 3600.0,
 }
 BYTES = {"b": 1, "byte": 1, "bytes": 1}
 for _prefix, _power in (("k", 1), ("m", 2), ("g", 3), ("t", 4)):
@@ -176,7 +179,8 @@ def clean_scale(value: float) -> float:
 
 _FTYPE = re.compile(
     r"\s+(?:mostly\s+|all\s+|\(?guessed\)?\s+)?((?:I?Q|TQ|BF|F|FP|MXFP|NVFP|INT)\d{1,2}(?:_[A-Z0-9]+)*)"
-    r"(?:\s+mix)?(?:\s+-\s+(Small|Medium|Large)|\s+MoE)?(?:\s+-\s+[\d.]+\s*bpw(?:\s+ternary)?)?(?:\s*\(guessed\))?\s*$")
+    r"(?:\s+mix)?(?:\s+-\s+(Small|Medium|Large)|\s+MoE)?(?:\s+-\s+[\d.]+\s*bpw(?:\s+ternary)?)?(?:\s*\(guessed\))?\s*$"
+)
 
 
 def split_model_type(text: str) -> tuple[str, str | None]:
@@ -199,7 +203,10 @@ _QUANT_IN_NAME = (
     (r"(?<![a-z0-9])(i?q[2-8]_(?:k_[smlx]{1,2}|k|[01]|xxs|xs|[sm]|nl)(?:_[a-z]{1,2})?)(?![a-z0-9])", lambda m: m[1].upper()),
     (r"(?<![a-z0-9])(q[0-9]f(?:16|32)(?:_[0-9a-z]+)?)(?![a-z0-9])", lambda m: m[1]),
     (r"(?<![a-z0-9])(\d(?:\.\d+)?)[-_ ]?bpw(?![a-z0-9])", lambda m: f"{m[1]}bpw"),
-    (r"(?<![a-z0-9])(nvfp4|mxfp4|mxfp8|nf4|fp8|fp4|int8|int4|w4a16|w8a8|w8a16|w4a8|awq|gptq|bnb|hqq|aqlm)(?![a-z0-9])", lambda m: m[1].upper()),
+    (
+        r"(?<![a-z0-9])(nvfp4|mxfp4|mxfp8|nf4|fp8|fp4|int8|int4|w4a16|w8a8|w8a16|w4a8|awq|gptq|bnb|hqq|aqlm)(?![a-z0-9])",
+        lambda m: m[1].upper(),
+    ),
     (r"(?<![a-z0-9])([2-8])-?bit(?![a-z0-9])", lambda m: f"{m[1]}bit"),
     (r"(?<![a-z0-9])(bf16|fp16|f16)(?![a-z0-9])", lambda m: m[1].upper()),
 )
