@@ -56,7 +56,8 @@ class Fabric:
         Switch: all of it. Mesh: the links to the n-1 others. Torus: the ports of the best shape of n chips (2 an axis that closes
         into a ring, 1 an axis that does not).
 
-        >>> fabric_of(hardware_load("mi300x")).share(2), fabric_of(hardware_load("tpu-v5e")).share(8)
+        >>> from roofline.hardware import load
+        >>> fabric_of(load("mi300x")).share(2), fabric_of(load("tpu-v5e")).share(8)
         (0.14285714285714285, 0.5)
         """
         n = maximum(n, 2)
@@ -121,7 +122,8 @@ def fabric_of(chip: Accelerator, network_bytes_per_s: float | None = None) -> Fa
     Where neither the chip nor the user says, data/links.toml does (`network_source` tells what was assumed); where it does not
     either, the domain is taken to go on at the link's own speed.
 
-    >>> fabric_of(hardware_load("h100-sxm")).in_network, fabric_of(hardware_load("tpu-v5e")).wrap
+    >>> from roofline.hardware import load
+    >>> fabric_of(load("h100-sxm")).in_network, fabric_of(load("tpu-v5e")).wrap
     (True, 16)
     """
     entry = _class_of(chip.link or "")
@@ -148,8 +150,3 @@ def fabric_of(chip: Accelerator, network_bytes_per_s: float | None = None) -> Fa
         network_send_s=_table()["network"]["latency_us"] * 1e-6, source=entry["source"], network_source=source,
     )
 
-
-def hardware_load(id: str) -> Accelerator:
-    """`hardware.load`, for the examples above."""
-    from .hardware import load
-    return load(id)

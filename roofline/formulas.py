@@ -6,7 +6,7 @@ notebook use the same line. Every argument may be an array.
 
 from __future__ import annotations
 
-from .numeric import ceil, maximum, minimum, where
+from .numeric import ceil, maximum, where
 
 
 # ---- time, and what part of a roof was reached ------------------------------------------------------------------------
@@ -264,11 +264,3 @@ def chunk_overhead(prompt, chunk, kv_bytes_per_token, parameters, peak, bandwidt
     again = chunk * kv_bytes_per_token * n * (n - 1) / 2.0
     return stream_time(again, bandwidth, chips) / compute_time(2.0 * parameters * prompt, peak, chips, mfu)
 
-
-def within(value, low, high):
-    """Whether a value lies between two bounds, either of which may be the lower.
-
-    >>> within(0.32, 0.0078, 1.0)
-    True
-    """
-    return minimum(low, high) <= value <= maximum(low, high)

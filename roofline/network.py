@@ -5,6 +5,8 @@ Every formula takes plain numbers or arrays. `size` is bytes, `n` chips, bandwid
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from .numeric import maximum, minimum, where
 
 # ---- bytes that one chip sends ----------------------------------------------------------------------------------------
@@ -151,6 +153,7 @@ def axis_ports(length: int, wrap: int | None) -> int:
     return 2 if wrap and length % wrap == 0 else 1
 
 
+@lru_cache(maxsize=4096)
 def torus_shape(n: int, axes: int, wrap: int | None, longest: int = 1_000_000) -> tuple:
     """The shape of n chips on a torus of `axes` axes with the most links per chip; among those the most even.
 
