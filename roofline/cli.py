@@ -8,7 +8,7 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
-from . import catalogue, formats, hardware, levers, roof
+from . import catalogue, explore_cli, formats, hardware, levers, roof
 from .errors import InputError
 from .model import kv_bytes_per_token, parameters, state_bytes_per_sequence
 from .report import evaluate
@@ -290,6 +290,7 @@ def build_parser() -> argparse.ArgumentParser:
     p = command("measured", _measured, "read the output of a benchmark or profiler")
     p.add_argument("file")
     _scenario_options(p, required=False)
+    explore_cli.add_commands(command)
     return parser
 
 

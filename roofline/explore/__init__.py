@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from .answer import FRONT, LIMITS, OBJECTIVES, Answer, Question, Stopped, Table, answer, front
+from .answer import FRONT, LIMITS, OBJECTIVES, Answer, Question, Stopped, Table, front, judge
 from .grid import blocks
 from .request import explore_request
 from .space import Space, plan
@@ -26,4 +26,4 @@ def explore(space: Space, question: Question | None = None, progress=None) -> An
     'h200-sxm'
     """
     made = plan(space)
-    return answer(space, made, blocks(space, made), question or Question(), progress)
+    return judge(space, made, blocks(space, made), question or Question(), progress)

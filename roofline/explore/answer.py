@@ -176,7 +176,7 @@ class Answer:
     counts: dict
 
 
-def answer(space: Space, plan: Plan, found, question: Question, progress=None) -> Answer:
+def judge(space: Space, plan: Plan, found, question: Question, progress=None) -> Answer:
     """Judge evaluated blocks by a question.
 
     found: the blocks, each looked at once, so that a generator of them needs no more memory than one; progress(done, total): called
@@ -252,7 +252,7 @@ def _closest(block: Block, c: int, timed, worst) -> int:
     return int(np.where(np.isnan(share), np.inf, share).argmin())
 
 
-def _worst(table: Table, question: Question) -> tuple:
+def judged(table: Table, question: Question) -> tuple:
     """(where all limits and the objective are met, largest ratio by which one is missed, which one) of each row."""
     met = table.columns["fault"] == 0
     ratios = np.zeros((len(question.limits) + 1, len(table)))
@@ -295,7 +295,7 @@ def _chosen(table: Table, question: Question, rows, met, worst) -> tuple:
 
 def _pruned(table: Table, question: Question) -> Table:
     """Without the rows that cannot be in the answer."""
-    met, worst, _ = _worst(table, question)
+    met, worst, _ = judged(table, question)
     keep = []
     for rows in _by_chip(table).values():
         best, edge, near = _chosen(table, question, rows, met, worst)
@@ -313,7 +313,7 @@ def _settle(space: Space, plan: Plan, kept: list, question: Question, tallies: d
         none = Table(plan, space, {name: np.zeros(0) for name in (*NAMES, *_PLACE, "fault")})
         return Answer(question=question, best=none, front=none, fronts={}, why_not=why, nearest={}, counts=counts)
     table = join(kept)
-    met, worst, which = _worst(table, question)
+    met, worst, which = judged(table, question)
     bests, edges, nearest = [], {}, {}
     for chip, rows in _by_chip(table).items():
         best, edge, near = _chosen(table, question, rows, met, worst)

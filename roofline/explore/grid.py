@@ -7,6 +7,7 @@ all of them is done for every configuration.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from itertools import repeat
 from types import SimpleNamespace
 
 import numpy as np
@@ -26,6 +27,40 @@ from .space import Plan, Slice, Space
 CHUNK = 1 << 16  # configurations of one broadcast: large enough to hide the cost of a call, small enough for a cache
 FAULTS = ("memory", "link", "prefill", "unmeasured")  # why a configuration has no time, by code - 1
 _FIELDS = tuple(f.name for f in fields(Scenario))
+
+
+def _column(values) -> np.ndarray:
+    """One value a chip, NaN where it is unknown: shape (chips, 1, 1, 1)."""
+    return np.array([np.nan if v is None else v for v in values], dtype=float).reshape(-1, 1, 1, 1)
+
+
+def _row(values, axis: int) -> np.ndarray:
+    """Values along one of the four axes."""
+    return np.array(values).reshape([-1 if a == axis else 1 for a in range(4)])
+
+
+class Columns:
+    """Chips that run a model in the same formats, as columns. kept: what was made for the same chips before; networks: of each chip [bytes/s]."""
+
+    def __init__(self, s, formats_: dict, each, prices: tuple, kept: dict | None = None, networks: tuple | None = None):
+        self.each, kept = each, {} if kept is None else kept
+        r = SimpleNamespace(**formats_)
+        compute = (r.compute, r.activations.compute, attention_format(r))
+        key = tuple(c.id for c in each)
+        if (key, compute) not in kept:
+            kept[key, compute] = [roof.roofs_of(c, Layout(), compute, s.network, s.host) for c in each]
+        if key not in kept:
+            kept[key] = Fabrics(tuple(fabric_of(c, n) for c, n in zip(each, networks or repeat(s.network))))
+        roofs, self.fabric = kept[key, compute], kept[key]
+        self.peaks = {name: _column(x.peaks[name] for x in roofs) for name in roofs[0].peaks}
+        self.bandwidth = _column(c.bandwidth_bytes_per_s for c in each)
+        self.host = _column(x.host for x in roofs)
+        self.memory_bytes = _column(c.memory_bytes for c in each)
+        self.usd_per_hour = _column(cost.hourly_price(s, c)[0] if price is None else price for c, price in zip(each, prices, strict=True))
+        self.watts = _column(c.tdp_w for c in each) * s.pue
+
+    def roofs(self, layout: Layout) -> Roofs:
+        return Roofs(peaks=self.peaks, bandwidth=self.bandwidth, link=roof.link_roof(self.fabric, layout), host=self.host, network=self.fabric.network_bytes_per_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,85 +86,97 @@ class Block:
 
 def blocks(space: Space, plan: Plan):
     """Evaluate a plan, block by block."""
+    for piece in pieces(space, plan):
+        yield from _evaluate(piece)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """What one broadcast covers: part of a slice, as a resolved scenario of arrays. at, shape: as in a Block; chips: its columns."""
+
+    slice: Slice
+    number: int
+    at: tuple
+    shape: tuple
+    chips: Columns
+    resolved: SimpleNamespace
+
+
+def pieces(space: Space, plan: Plan):
+    """Cut the slices of a plan into pieces of about CHUNK configurations."""
     kept = {}  # what several slices have in common
+    loads = len(space.loads)
     for number, part in enumerate(plan.slices):
-        layouts, batches, loads = len(part.layouts), len(space.batches), len(space.loads)
+        layouts, batches = len(part.layouts), len(space.batches)
         if not layouts:
             continue
-        per_chip = layouts * batches * loads
-        step = max(1, CHUNK // per_chip)
+        step = max(1, CHUNK // (layouts * batches * loads))
         for c in range(0, len(part.chips), step):
-            chips = _Columns(part.scenario, part.formats, part.chips[c:c + step], part.prices[c:c + step], kept)
-            per_layout = batches * loads * len(chips.each)
-            stride = max(1, CHUNK // per_layout)
+            chips = Columns(part.scenario, part.formats, part.chips[c:c + step], part.prices[c:c + step], kept)
+            stride = max(1, CHUNK // (batches * loads * len(chips.each)))
             width = max(1, CHUNK // (loads * len(chips.each)))
             for l in range(0, layouts, stride):
                 for b in range(0, batches, width):
-                    yield from _evaluate(space, part, number, c, chips, slice(l, l + stride), slice(b, b + width))
+                    yield _piece(space, part, number, (c, l, b, 0), chips, part.layouts[l:l + stride], space.batches[b:b + width])
 
 
-def _column(values) -> np.ndarray:
-    """One value a chip, NaN where it is unknown: shape (chips, 1, 1, 1)."""
-    return np.array([np.nan if v is None else v for v in values], dtype=float).reshape(-1, 1, 1, 1)
-
-
-def _row(values, axis: int) -> np.ndarray:
-    """Values along one of the four axes."""
-    return np.array(values).reshape([-1 if a == axis else 1 for a in range(4)])
-
-
-class _Columns:
-    """Chips that run a model in the same formats, as columns. kept: what was made for the same chips before."""
-
-    def __init__(self, s, formats_: dict, each, prices: tuple, kept: dict | None = None):
-        self.each, kept = each, {} if kept is None else kept
-        r = SimpleNamespace(**formats_)
-        compute = (r.compute, r.activations.compute, attention_format(r))
-        key = tuple(c.id for c in each)
-        if (key, compute) not in kept:
-            kept[key, compute] = [roof.roofs_of(c, Layout(), compute, s.network, s.host) for c in each]
-        if key not in kept:
-            kept[key] = Fabrics(tuple(fabric_of(c, s.network) for c in each))
-        roofs, self.fabric = kept[key, compute], kept[key]
-        self.peaks = {name: _column(x.peaks[name] for x in roofs) for name in roofs[0].peaks}
-        self.bandwidth = _column(c.bandwidth_bytes_per_s for c in each)
-        self.host = _column(x.host for x in roofs)
-        self.memory_bytes = _column(c.memory_bytes for c in each)
-        self.usd_per_hour = _column(cost.hourly_price(s, c)[0] if price is None else price for c, price in zip(each, prices, strict=True))
-        self.watts = _column(c.tdp_w for c in each) * s.pue
-
-    def roofs(self, layout: Layout) -> Roofs:
-        return Roofs(peaks=self.peaks, bandwidth=self.bandwidth, link=roof.link_roof(self.fabric, layout), host=self.host, network=self.fabric.network_bytes_per_s)
-
-
-def _evaluate(space: Space, part: Slice, number: int, first: int, chips: _Columns, which: slice, some: slice):
-    """The blocks of some chips, layouts and batches of a slice: one without a prefill pool, and one for each pool."""
-    each = part.layouts[which]
-    layout = Layout(**{n: _row([getattr(x, n) for x in each], 1) for n in ("tp", "pp", "ep", "dp")})
-    loads = space.loads
+def _piece(space: Space, part: Slice, number: int, at: tuple, chips: Columns, layouts: tuple, batches: tuple) -> Piece:
     s = SimpleNamespace(**{n: getattr(part.scenario, n) for n in _FIELDS})
-    s.batch = _row(space.batches[some], 2)
-    s.prompt, s.output, s.cached = (_row([x[i] for x in loads], 3) for i in range(3))
-    r = SimpleNamespace(scenario=s, arch=part.arch, drafter=part.drafter, layout=layout, fabric=chips.fabric, **part.formats)
-    shape = (len(chips.each), len(each), s.batch.size, len(loads))
+    s.batch = _row(batches, 2)
+    s.prompt, s.output, s.cached = (_row([x[i] for x in space.loads], 3) for i in range(3))
+    r = SimpleNamespace(scenario=s, arch=part.arch, drafter=part.drafter, layout=_layouts(layouts), fabric=chips.fabric, **part.formats)
+    return Piece(slice=part, number=number, at=at, shape=(len(chips.each), len(layouts), len(batches), len(space.loads)), chips=chips, resolved=r)
+
+
+def _evaluate(piece: Piece):
+    """The blocks of a piece: one without a prefill pool, and one for each pool."""
+    r, chips = piece.resolved, piece.chips
+    common = {"slice": piece.slice, "number": piece.number, "at": piece.at, "shape": piece.shape}
     with np.errstate(all="ignore"):
-        roofs = chips.roofs(layout)
+        roofs = chips.roofs(r.layout)
         figures, unfit, unlinked = _together(r, chips, roofs)
-        fault = np.zeros(shape, dtype=np.int8)
+        fault = np.zeros(piece.shape, dtype=np.int8)
         np.copyto(fault, 1, where=unfit)
         np.copyto(fault, 2, where=unlinked)
-        at = (first, which.start, some.start, 0)
-        yield Block(slice=part, number=number, at=at, shape=shape, pool=0, fault=fault, figures=figures)
-        for index, pool in enumerate(part.pools[1:], 1):
+        yield Block(**common, pool=0, fault=fault, figures=figures)
+        for index, pool in enumerate(piece.slice.pools[1:], 1):
             apart = _apart(r, chips, figures, *pool)
             if apart is not None:
                 figures_, wrong = apart
                 own = fault.copy()
                 np.copyto(own, 3, where=wrong & (own == 0))
-                yield Block(slice=part, number=number, at=at, shape=shape, pool=index, fault=own, figures=figures_)
+                yield Block(**common, pool=index, fault=own, figures=figures_)
 
 
-def _together(r, chips: _Columns, roofs: Roofs) -> tuple:
+def _layouts(each) -> Layout:
+    """Layouts as one, along the second axis."""
+    return Layout(**{n: _row([getattr(x, n) for x in each], 1) for n in ("tp", "pp", "ep", "dp")})
+
+
+def evaluate_variants(r, chips: list, fields: dict, prices: list, powers: list) -> tuple:
+    """(figures, where memory is too small) of one resolved scenario in many variants, along the first axis.
+
+    chips: of each variant; fields: {Scenario field: its values}; prices, powers: what to multiply the price and the power of a chip by.
+    """
+    s = SimpleNamespace(**{n: getattr(r.scenario, n) for n in _FIELDS})
+    for name in ("batch", "prompt", "output", "cached", "acceptance", "routing"):
+        setattr(s, name, _row(fields[name], 0))
+    formats_ = {n: getattr(r, n) for n in ("weights", "activations", "kv", "compute", "lacks")}
+    columns = Columns(r.scenario, formats_, chips, (None,) * len(chips), networks=tuple(fields["network"]))
+    columns.usd_per_hour, columns.watts = columns.usd_per_hour * _column(prices), columns.watts * _column(powers)
+    layout = _layouts([r.layout])
+    many = SimpleNamespace(scenario=s, arch=r.arch, drafter=r.drafter, layout=layout, fabric=columns.fabric, **formats_)
+    with np.errstate(all="ignore"):
+        figures, unfit, _ = _together(many, columns, columns.roofs(layout))
+    return figures, np.broadcast_to(unfit, (len(chips), 1, 1, 1)).reshape(-1)
+
+
+def prefill_alone(r, roofs: Roofs):
+    """Prefill of one prompt that arrives by itself [s]."""
+    return times(r, replace(prefill_pass(r.scenario, r.layout), sequences=1.0), roofs, stages=r.layout.pp)[1]
+
+
+def _together(r, chips: Columns, roofs: Roofs) -> tuple:
     """(figures, where memory is too small, where no link is known) of configurations that prefill and decode on the same chips."""
     s, layout = r.scenario, r.layout
     drafter = sum(formats.weight_bytes(r.drafter, r.drafter.quantization or formats.parse("bf16"))) if r.drafter else 0
@@ -138,7 +185,7 @@ def _together(r, chips: _Columns, roofs: Roofs) -> tuple:
     total = stored + each * s.batch + working + other
     available = chips.memory_bytes * (layout.tp * layout.pp) * s.utilisation
     _, ttft, _ = times(r, prefill_pass(s, layout), roofs, stages=layout.pp)
-    _, alone, _ = times(r, replace(prefill_pass(s, layout), sequences=1.0), roofs, stages=layout.pp)
+    alone = prefill_alone(r, roofs)
     parts, step, _ = times(r, decode_pass(s, layout, s.draft + 1), roofs)
     tpot = step
     if s.draft:
@@ -152,7 +199,7 @@ def _together(r, chips: _Columns, roofs: Roofs) -> tuple:
     return figures, total > available, np.isnan(roofs.link)
 
 
-def _apart(r, chips: _Columns, figures: Figures, chip_id: str, devices: int):
+def _apart(r, chips: Columns, figures: Figures, chip_id: str, devices: int):
     """(figures, where the prefill pool cannot be) with prefill on `devices` chips of their own, or None where none of it can be."""
     s = SimpleNamespace(**{**vars(r.scenario), "usd_per_hour": None})  # a price that was given is that of the decode chips
     try:
@@ -161,7 +208,7 @@ def _apart(r, chips: _Columns, figures: Figures, chip_id: str, devices: int):
         formats_ = formats_of(s, r.arch, others[0])
         if formats_["lacks"]:
             return None
-        pool = _Columns(s, formats_, others, (None,) * len(others))
+        pool = Columns(s, formats_, others, (None,) * len(others))
         roofs = pool.roofs(Layout(tp=_row([devices], 1)))
     except InputError:
         return None

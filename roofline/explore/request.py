@@ -9,7 +9,8 @@ from .. import view
 from ..errors import InputError, nearest
 from ..scenario import Scenario
 from ..units import format_number, format_quantity, parse_quantity
-from .answer import LIMITS, OBJECTIVES, Answer, Question, Table, answer, table_of
+from .answer import LIMITS, OBJECTIVES, Answer, Question, judge, judged, table_of
+from .figures import BOUNDS, NAMES
 from .grid import blocks
 from .space import BATCHES, Space, plan
 
@@ -66,8 +67,7 @@ def read(base: Scenario, fields: dict) -> tuple:
     if "prefill" in given:
         changes["prefill"] = tuple(_pair(w, ":", "prefill", "chip:count, such as same:8") for w in _words(given["prefill"]))
     if "prices" in given:
-        pairs = given["prices"].items() if isinstance(given["prices"], dict) else [_pair(w, "=", "prices", "chip=USD/h, such as h100-sxm=2.5") for w in _words(given["prices"])]
-        changes["prices"] = tuple(pairs)
+        changes["prices"] = tuple(given["prices"].items()) if isinstance(given["prices"], dict) else _prices(given["prices"])
     for name in ("pipeline", "replicas"):
         if name in given:
             changes[name] = _yes(name, given[name])
@@ -86,6 +86,10 @@ def _pair(text: str, sign: str, field: str, rule: str) -> tuple:
     return left.strip(), right.strip()
 
 
+def _prices(text) -> tuple:
+    return tuple(_pair(w, "=", "prices", "chip=USD/h, such as h100-sxm=2.5") for w in _words(text or ""))
+
+
 @lru_cache(maxsize=2)
 def _kept(space: Space) -> tuple:
     """(plan, blocks) of a space small enough to keep: the same space asked again only needs a new judgement."""
@@ -97,9 +101,9 @@ def answered(space: Space, question: Question, progress=None) -> Answer:
     """`explore`, with the figures of the last spaces kept if they are small enough."""
     made = plan(space)
     if made.rows > KEEP or progress:
-        return answer(space, made, blocks(space, made), question, progress)
+        return judge(space, made, blocks(space, made), question, progress)
     made, found = _kept(space)
-    return answer(space, made, found, question)
+    return judge(space, made, found, question)
 
 
 def explore_request(request: dict, progress=None) -> dict:
@@ -112,7 +116,13 @@ def explore_request(request: dict, progress=None) -> dict:
     if not isinstance(request, dict):
         raise InputError("request", type(request).__name__, "must be an object")
     base = Scenario.from_dict({k: v for k, v in (request.get("scenario") or {}).items() if v not in (None, "")})
-    space, question = read(base, request.get("explore") or {})
+    fields = dict(request.get("explore") or {})
+    if _words(fields.get("chips", "all")) != [base.hardware]:
+        # What the form types over one chip's figures is not true of the others; its price stays that chip's.
+        if base.usd_per_hour is not None and base.hardware != "custom":
+            fields["prices"] = {base.hardware: base.usd_per_hour} | (fields["prices"] if isinstance(fields.get("prices"), dict) else dict(_prices(fields.get("prices"))))
+        base = base.replace(hardware="h100-sxm" if base.hardware == "custom" else base.hardware, **dict.fromkeys(("peak", "bandwidth", "memory", "link", "usd_per_hour", "purchase_usd")))
+    space, question = read(base, fields)
     return to_dict(answered(space, question, progress), space)
 
 
@@ -162,17 +172,28 @@ def shown(row: dict) -> dict:
     }}
 
 
-def every_row(space: Space, question: Question, most: int = 1_000_000):
-    """All configurations that have times, as Tables, block by block: for a file. Raises InputError beyond `most` rows."""
+_CSV = ("model", "hardware", "tp", "pp", "ep", "dp", "weights", "activations", "kv", "batch", "prompt", "output", "cached", "draft", "prefill_hardware", "prefill_devices", "bound", "met")
+
+
+def csv_lines(space: Space, question: Question, most: int = 5_000_000):
+    """Every configuration that has times, as lines of a CSV file; `met` is 1 where it meets the question. Raises InputError beyond `most` rows."""
     made = plan(space)
     if made.rows > most:
-        raise InputError("space", f"{made.rows:,} configurations", f"must be at most {most:,} to be written whole")
+        raise InputError("space", f"{made.rows:,} configurations", f"must be at most {most:,} to be written to a file")
+    names = [n for n in NAMES if n != "bound"]
+    yield ",".join((*_CSV, *names)) + "\n"
     for block in blocks(space, made):
         timed = (block.fault.reshape(-1) == 0).nonzero()[0]
-        if len(timed):
-            yield table_of(block, timed, made, space)
-
-
-def records(table: Table) -> list:
-    """Rows as flat dicts for a CSV file."""
-    return table.rows()
+        if not len(timed):
+            continue
+        table, part = table_of(block, timed, made, space), block.slice
+        c = {name: values.tolist() for name, values in table.columns.items()}
+        met = judged(table, question)[0].tolist()
+        f, pool = part.formats, part.pools[block.pool]
+        chips, layouts = [x.id for x in part.chips], [f"{x.tp},{x.pp},{x.ep},{x.dp}" for x in part.layouts]
+        same = f"{getattr(f['weights'], 'name', f['weights'])},{f['activations'].name},{f['kv'].name}"
+        loads = [f"{x[0]},{x[1]},{x[2]},{part.scenario.draft}" for x in space.loads]
+        for i, (chip, layout, batch, load, bound) in enumerate(zip(c["chip"], c["layout"], c["batch"], c["load"], c["bound"], strict=True)):
+            away = "," if pool is None else f"{chips[chip] if pool[0] == 'same' else pool[0]},{pool[1]}"
+            figures = ",".join("" if c[n][i] != c[n][i] else repr(c[n][i]) for n in names)
+            yield f"{part.arch.id},{chips[chip]},{layouts[layout]},{same},{space.batches[batch]},{loads[load]},{away},{BOUNDS[int(bound)]},{int(met[i])},{figures}\n"

@@ -28,7 +28,7 @@ LEVERS = ("weights", "activations", "kv", "draft", "acceptance", "draft_model", 
 class Space:
     """Every configuration to try: the product of its axes, less what cannot be.
 
-    base: a Scenario whose fields hold wherever no axis says otherwise. models: catalogue ids, () for the base's.
+    base: a Scenario whose fields hold wherever no axis says otherwise, for every chip (its own layout, prefill pool and rate do not). models: catalogue ids, () for the base's.
     chips: ids, () for the whole catalogue; vendors, kinds: only these, () for all. devices: chips of one deployment.
     pipeline: try pipeline stages too; replicas: try copies that share nothing (the same per chip and per user, so off).
     weights, activations, kv: format names; batches: requests in flight in one replica; loads: (prompt, output, cached) [tokens].
