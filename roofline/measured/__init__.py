@@ -7,7 +7,7 @@ mistaken to the vocabulary of last resort. A fact that the file does not state s
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..errors import InputError
 from . import (
@@ -49,16 +49,16 @@ def read(data: bytes, name: str = "") -> Reading:
     text = decode(data, shown)
     jsonish.guard(text, shown)
     short, counts = collapse(text)
-    found = jsonish.find(text if text.lstrip()[:1] in "{[" else short, shown)
+    is_json = text.lstrip()[:1] in ("{", "[")
+    found = jsonish.find(text if is_json else short, shown)
     cleaned = plain(short)
     lines = lines_of(cleaned)
     if not found.values and "{" in cleaned and (undressed := "\n".join(lines)) != text:
         found = jsonish.find(undressed, shown)  # JSON inside a quote, a web page or a colour terminal
     records = [v for v in found.values if isinstance(v, dict)]
-    sheets = _read_all(
-        _Document(cleaned, lines, records, found.damaged, {lines_of(plain(k))[0]: n for k, n in list(counts.items())[:2000]})
-    )
-    sheet = _choose(sheets)
+    counts = {lines_of(plain(line))[0]: n for line, n in list(counts.items())[:2000]}
+    document = _Document(text if is_json else cleaned, lines, records, found.damaged, counts)
+    sheet = _choose(_read_all(document))
     if sheet is None:
         rule = (
             "breaks off inside its JSON; give the whole file"
@@ -72,7 +72,7 @@ def read(data: bytes, name: str = "") -> Reading:
     if not sheet.rows:
         reason = "; ".join(dict.fromkeys(sheet.warnings)) or "it holds no figure"
         raise InputError("file", shown, f"is {sheet.tool} output without a usable figure ({reason[:300]})")
-    if found.damaged and not any(w.startswith("truncated") for w in sheet.warnings) and found.values and text.lstrip()[:1] in "{[":
+    if found.damaged and not any(w.startswith("truncated") for w in sheet.warnings) and found.values and is_json:
         sheet.warn("truncated", "the file breaks off inside a record; only whole records are read")
     if counts:
         sheet.warn(
@@ -83,7 +83,7 @@ def read(data: bytes, name: str = "") -> Reading:
 
 # Each reader with the words one of which must stand in the text: most files need two or three of these loops over lines.
 _READERS = (
-    (('"traceEvents"', '"ph"'), lambda d: torch_profile.read_trace(d.records)),
+    (('"traceEvents"', '"ph"'), lambda d: torch_profile.read_trace(d.records, d.damaged)),
     (("avg_ts", "avg_ns"), lambda d: llama_bench.read_records(d.records, d.damaged)),
     (("N_KV", "speed_tg"), lambda d: llama_other.read_batched(d.lines, d.records, d.damaged)),
     (("_per_second",), lambda d: llama_other.read_server(d.records)),
@@ -98,7 +98,7 @@ _READERS = (
     (("decode",), lambda d: local.read_optimum(d.records)),
     (("Performance_Result", "Units"), lambda d: mlperf.read_mlperf_table(d.records)),
     ((" EMP", "empirical"), lambda d: roofs.read_ert(d.lines, d.records)),
-    (("request_throughput",), lambda d: serving.read_results(d.records, d.damaged)),
+    (("request_throughput", "request_inthroughput"), lambda d: serving.read_results(d.records, d.damaged)),
     (("benchmark_values",), lambda d: serverlogs.read_pytorch_format(d.records)),
     (("Throughput:", "requests_per_second"), lambda d: serving.read_throughput(d.lines, d.records)),
     (("latency:", "avg_latency"), lambda d: serving.read_latency(d.lines, d.records)),
@@ -161,12 +161,20 @@ class _Document:
 
 
 def _read_all(document: _Document) -> list[Sheet]:
-    """Run the readers whose words stand in the text."""
-    sheets = [sheet for needles, reader in _READERS if any(n in document.text for n in needles) and (sheet := reader(document)) is not None]
+    """Run the readers whose words stand in the text; then look into wrapping objects; then fall back on labels alone."""
+    sheets = _known(document)
+    if not sheets and document.records:  # a result wrapped in another object
+        lists = [x for r in document.records for y in r.values() if isinstance(y, list) for x in y[:1000]]
+        inner = [v for v in [*lists, *(v for r in document.records for v in r.values())] if isinstance(v, dict)]
+        sheets = _known(replace(document, records=inner, lines=[], damaged=False)) if inner else []
     for reader in _FALLBACKS:
         if not sheets and (sheet := reader(document)) is not None:
             sheets.append(sheet)
     return sheets
+
+
+def _known(document: _Document) -> list[Sheet]:
+    return [sheet for needles, reader in _READERS if any(n in document.text for n in needles) and (sheet := reader(document)) is not None]
 
 
 def _choose(sheets: list[Sheet]) -> Sheet | None:

@@ -14,11 +14,13 @@ _DEVICES = (
     re.compile(
         r"^\W*(?:ggml_metal_init|ggml_metal_device_init|ggml_metal_load): (?:GPU name|found device|picking default device):()\s+([^\n]{3,60})()"
     ),
-    re.compile(r"^ggml_opencl: (?:selecting|selected|using) device:?()\s+'?([^'\n]{2,60})'?()"),
+    re.compile(r"^ggml_opencl: (?:(?:selecting|selected|using) )?device:?()\s+'?([^'\n]{2,60})'?()"),
     re.compile(r"^\|\s*(\d+)\s*\|\s*\[(?:level_zero|opencl):gpu:\d+\]\s*\|\s*([^|]{3,80}?)\s*\|()"),
     re.compile(r"using device \w+?(\d+) \(([^)]{3,80})\)()(?: \([^)]*\))? - \d+ MiB free"),
 )
-_PARENS = re.compile(r"\s*\((?:[^()]*(?:driver|RADV|radv|Mesa|NVIDIA|AMDVLK|Intel open-source|MoltenVK|LLVM)[^()]*(?:\([^()]*\))?[^()]*)\)")
+_PARENS = re.compile(
+    r"\s*\((?:[^()]*(?:driver|OpenCL \d|RADV|radv|Mesa|NVIDIA|AMDVLK|Intel open-source|MoltenVK|LLVM)[^()]*(?:\([^()]*\))?[^()]*)\)"
+)
 
 
 def logged_devices(lines: list[str]) -> dict:

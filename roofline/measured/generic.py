@@ -10,7 +10,7 @@ import re
 from .jsonish import text_of, walk
 from .labels import classify, words
 from .reading import Sheet
-from .tables import as_records, delimited, pipe_tables
+from .tables import as_records, delimited, misfit, pipe_tables
 from .values import NUMBER, decimal_mark, number, quant_in_name, whole
 
 _TRAINING = re.compile(
@@ -161,7 +161,7 @@ def _tables(sheet: Sheet, lines: list[str]) -> None:
             c for name, *_ in [(0,)] for _, row, n in table.rows for h, c in zip(table.header, row, strict=False) if n and classify(h)
         )
         for line, found in table.misfits[:20]:
-            sheet.warn(f"row_cell_count_mismatch:line {line}", f"{found} cells under a header of {len(table.header)}; the row is left out")
+            sheet.warn(f"row_cell_count_mismatch:line {line}", misfit(found, table))
         for _, record, _n in as_records(table):
             facts = _facts(record)
             for name, value in record.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import warnings
 from dataclasses import dataclass
 
 from ..errors import InputError
@@ -129,7 +130,9 @@ def _python_literal(line: str):
         return None
     line = re.sub(r"(?<=[:,\[ ])(?:inf|nan)(?=[,}\] ])", "None", line)
     try:
-        value = ast.literal_eval(line)
+        with warnings.catch_warnings():  # Python warns of numbers glued to words, which any text may hold
+            warnings.simplefilter("ignore")
+            value = ast.literal_eval(line)
     except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
         return None
     return value if isinstance(value, dict) else None

@@ -7,7 +7,7 @@ import re
 
 from .devices import logged_devices, logged_model
 from .reading import Sheet
-from .tables import Table, as_records, delimited, pipe_tables
+from .tables import Table, as_records, delimited, misfit, pipe_tables
 from .values import COUNTS, decimal_mark, number, several, split_model_type, whole
 
 _TEST = re.compile(r"(?:pp|tg|pg|n_?prompt|n_?gen)\s*\d", re.I)
@@ -82,7 +82,7 @@ def read_markdown(lines: list[str], counts: dict[str, int] | None = None) -> She
     mark = decimal_mark(rates[:400])
     for table in tables:
         for line, found in table.misfits[:20]:
-            sheet.warn(f"row_cell_count_mismatch:line {line}", f"{found} cells under a header of {len(table.header)}; the row is left out")
+            sheet.warn(f"row_cell_count_mismatch:line {line}", misfit(found, table))
         _markdown_rows(sheet, table, mark)
     _file_facts(sheet, lines)
     return sheet
@@ -259,6 +259,10 @@ def read_csv(lines: list[str], counts: dict[str, int] | None = None) -> Sheet | 
         for line, row, count in table.rows:
             if not count:
                 _realigned(sheet, table.header, row, line)
+        kept = {line for line, _, count in table.rows if not count}
+        for line, _ in table.misfits:
+            if line not in kept:
+                sheet.warn(f"truncated:line {line}", "the file ends inside the row, which is left out")
     return sheet
 
 

@@ -8,7 +8,7 @@ from .devices import logged_devices, logged_model
 from .jsonish import number_of, text_of
 from .llama_bench import setting
 from .reading import Sheet
-from .tables import as_records, pipe_tables
+from .tables import as_records, misfit, pipe_tables
 from .values import NUMBER, decimal_mark, number, quant_in_name, seconds, whole
 
 _SETTINGS = {
@@ -55,7 +55,7 @@ def read_batched(lines: list[str], records: list, damaged: bool = False) -> Shee
     mark = decimal_mark(c for t in tables for _, row, n in t.rows for c in row if n)
     for table in tables:
         for line, found in table.misfits[:20]:
-            sheet.warn(f"row_cell_count_mismatch:line {line}", f"{found} cells under a header of {len(table.header)}; the row is left out")
+            sheet.warn(f"row_cell_count_mismatch:line {line}", misfit(found, table))
         for _, record, count in as_records(table):
             short = {k.split()[0]: v for k, v in reversed(record.items())}
             _step(sheet, short, mark, {"count": count} if count > 1 else {})

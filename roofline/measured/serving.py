@@ -49,6 +49,9 @@ def read_console(lines: list[str]) -> Sheet | None:
         after: list[str] = []
         if close is not None:
             block, after = block[:close], block[close + 1 :]
+        elif end == len(lines) and lines[-1].strip() and _PAIR.match(lines[-1]):
+            block = block[:-1]
+            sheet.warn("truncated", f"the file ends in {lines[-1].strip()[:60]!r}, which may be cut; that line is left out")
         _block(sheet, block, _settings(before))
         before = after
     return sheet
@@ -157,7 +160,7 @@ def take(sheet: Sheet, found: dict, own: dict, mark: str = ".", medians: bool = 
     has = lambda metric, stat="mean": (metric, stat) in found  # noqa: E731
     order: list[tuple] = [(m, None) for m in _RATES]
     order += [("ttft_ms", "mean"), ("tpot_ms", "mean") if has("tpot_ms") else ("itl_ms", "mean")]
-    if medians and has("ttft_ms", "median") and has("tpot_ms", "median"):
+    if medians and sheet.tool != "sglang" and has("ttft_ms", "median") and has("tpot_ms", "median"):
         order += [("ttft_ms", "median"), ("tpot_ms", "median")]
     if not has("ttft_ms") and not has("tpot_ms"):  # only medians were printed
         order += [k for k in (("ttft_ms", "median"), ("tpot_ms", "median")) if k not in order]
@@ -201,12 +204,16 @@ def read_results(records: list, damaged: bool = False) -> Sheet | None:
         r
         for r in records
         if isinstance(r, dict)
-        and number_like(r, "request_throughput")
+        and (number_like(r, "request_throughput") or number_like(r, "request_inthroughput"))
         and (number_like(r, "output_throughput") or "total_output_tokens" in r)
     ]
     if not mine:
         return None
-    sglang = any("input_throughput" in r or "total_output_tokens_retokenized" in r or "accept_length" in r for r in mine)
+    sglang = any(
+        {"total_output_tokens_retokenized", "accept_length", "mean_e2e_latency_ms"} & set(r)
+        or str(r.get("backend", "")).startswith("sglang")
+        for r in mine
+    )
     sheet = Sheet("sglang" if sglang else "vllm")
     for record in mine:
         _result(sheet, record)
@@ -218,6 +225,10 @@ def read_results(records: list, damaged: bool = False) -> Sheet | None:
 def number_like(record: dict, key: str) -> bool:
     """True if the record has a number (no truth value) under this key."""
     return isinstance(record.get(key), (int, float)) and not isinstance(record.get(key), bool)
+
+
+# Keys of some releases that say it in other words, or with a slip.
+_SPELLED = {"max_output_tokens_per_s": "peak_output_throughput", "request_inthroughput": "request_throughput"}
 
 
 def _result(sheet: Sheet, record: dict) -> None:
@@ -259,7 +270,7 @@ def _result(sheet: Sheet, record: dict) -> None:
     for key, value in record.items():
         if not number_like(record, key):
             continue
-        label = classify("peak_output_throughput" if key == "max_output_tokens_per_s" else key)
+        label = classify(_SPELLED.get(key, key))
         if label and label.scale is not None:
             found.setdefault((label.metric, label.stat or ("mean" if label.metric.endswith("_ms") else None)), (value, label.scale))
     peak = found.pop(("peak_output_tps", "max"), None)

@@ -52,7 +52,7 @@ def pipe_tables(lines: list[str], is_header: Callable[[list[str]], bool], counts
     table: Table | None = None
     seen: dict[str, int] = {}
     skip = 0
-    bare = False  # the table has no outer pipes
+    bare = closed = False  # the table has no outer pipes; its header ends in one
     for at, line in enumerate(lines):
         if skip:
             skip -= 1
@@ -79,10 +79,12 @@ def pipe_tables(lines: list[str], is_header: Callable[[list[str]], bool], counts
             table is None or width != len(table.header) or row[-1] == table.header[-1] or not any(c.isdigit() for c in row[-1])
         ) and is_header(row):
             table, seen, bare = Table(row, at + 1), {}, not start
+            closed = line.rstrip().endswith("|")
             tables.append(table)
             continue
         if splits and is_header(joined := cells(line.rstrip() + " " + following.strip())):
             table, seen, bare, skip = Table(joined, at + 1), {}, False, 1
+            closed = True
             tables.append(table)
             continue
         if table is None or not (start or bare):
@@ -92,7 +94,8 @@ def pipe_tables(lines: list[str], is_header: Callable[[list[str]], bool], counts
             continue
         if len(row) < width and splits and len(joined := cells(line.rstrip() + " " + following.strip())) == width:
             row, skip = joined, 1
-        if len(row) != width:
+        cut = start and at == len(lines) - 1 and closed and not line.rstrip().endswith("|")  # the file ends inside its last cell
+        if len(row) != width or cut:
             if start:
                 table.misfits.append((at + 1, len(row)))
             continue
@@ -146,7 +149,9 @@ def delimited(lines: list[str], is_header: Callable[[list[str]], bool], counts: 
             if (len(row) != len(header) or row[-1] and not row[-1][:1].isdigit()) and is_header(row) and row != header:
                 break
             if row != header:
-                if len(row) == len(header):
+                if len(row) == len(header) and text.count('"') % 2:  # the file ends inside its last cell
+                    table.misfits.append((at_row + 1, len(row)))
+                elif len(row) == len(header):
                     seen[text] = len(table.rows)
                     table.rows.append((at_row + 1, row, 1))
                 elif len(row) == len(header) + 1 and not row[-1]:  # a closing separator
@@ -177,3 +182,10 @@ def as_records(table: Table) -> list[tuple[int, dict[str, str], int]]:
                 record.setdefault(name, value)
             out.append((line, record, count))
     return out
+
+
+def misfit(found: int, table: Table) -> str:
+    """Say why a row was left out: another number of cells, or the file ended inside it."""
+    if found == len(table.header):
+        return "the file ends inside the row, which is left out"
+    return f"{found} cells under a header of {len(table.header)}; the row is left out"

@@ -88,8 +88,15 @@ def _time(cell: str) -> float | None:
     return value * SECONDS[match[2]] if value and value > 0 else None
 
 
-def read_trace(records: list) -> Sheet | None:
+def read_trace(records: list, damaged: bool = False) -> Sheet | None:
     """export_chrome_trace(): kernel and copy events in microseconds; a kernel belongs to the operator with its External id."""
+    if damaged:  # a trace that breaks off leaves its whole events
+        events = [r for r in records if isinstance(r, dict) and "ph" in r and "name" in r]
+        records = (
+            [{"traceEvents": events, "deviceProperties": [r for r in records if isinstance(r, dict) and "computeMajor" in r]}]
+            if events
+            else []
+        )
     trace = next((r for r in records if isinstance(r, dict) and isinstance(r.get("traceEvents"), list)), None)
     if trace is None and len(records) > 3 and all(isinstance(r, dict) and "ph" in r and "name" in r for r in records[:20]):
         trace = {"traceEvents": records}
