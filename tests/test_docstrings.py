@@ -9,7 +9,7 @@ import pytest
 
 import roofline
 
-OPTIONAL = {"roofline.charts": "bokeh", "roofline.trace": "torch", "roofline.explore": "numpy"}
+OPTIONAL = {"roofline.charts": "bokeh", "roofline.trace": "torch", "roofline.explore": "numpy", "roofline.explore_chart": "bokeh"}
 
 
 def modules():
