@@ -47,9 +47,9 @@ def read(data: bytes, name: str = "") -> Reading:
     """
     shown = re.split(r"[\\/]", name)[-1] or "input"
     text = decode(data, shown)
-    jsonish.guard(text, shown)
     short, counts = collapse(text)
     is_json = text.lstrip()[:1] in ("{", "[")
+    jsonish.guard(text if is_json else short, shown)
     found = jsonish.find(text if is_json else short, shown)
     cleaned = plain(short)
     lines = lines_of(cleaned)
