@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from ..errors import InputError, nearest
 from ..model import Architecture
-from . import dense, hybrid, layered, legacy, mamba, moe, others, remote, wrappers  # noqa: F401 (they register their families)
+from . import dense, hybrid, layered, legacy, mamba, moe, others, recent, remote, wrappers  # noqa: F401 (they register their families)
 from .params import is_params, to_config
 from .parts import Build
 from .reader import Reader

@@ -59,12 +59,12 @@ def deepseek_ffn(m: Build, first: int, *, step: int = 1, **more):
     """DeepSeek's feed-forward: a few dense layers, then routed and shared experts."""
     c = m.c
     layers = sparse(m, first, step)
-    dense = others(m, layers)
+    dense, bias = others(m, layers), c.flag("mlp_bias", False)
     if dense:
-        m.gated_mlp(layers=dense)
+        m.gated_mlp(layers=dense, bias=bias)
     if layers:
         ff = c.int("moe_intermediate_size")
-        m.moe(c.int("n_routed_experts"), c.int("num_experts_per_tok"), ff, layers=layers, shared_ff=ff * (c.opt("n_shared_experts", 0) or 0), **more)
+        m.moe(c.int("n_routed_experts"), c.int("num_experts_per_tok"), ff, layers=layers, shared_ff=ff * (c.opt("n_shared_experts", 0) or 0), shared_bias=bias, **more)
 
 
 @family("deepseek_v2", "deepseek_v3", "kimi_k2", "glm4_moe_lite", "sarvam_mla")
