@@ -18,7 +18,7 @@ _SPACE = {
     "hits": "shares of the prompt already cached, such as 0,0.5", "prices": "prices over the catalogue's, such as h100-sxm=2.5 [USD/h of one chip]",
     "pipeline": "try pipeline stages too: yes or no", "replicas": "try copies that share nothing too: yes or no",
 }
-_MORE = {"drafts": "drafted tokens of speculative decoding, such as 0,3", "prefill": "separate prefill pools to try too, such as same:8 or h100-sxm:4", "basis": "limit (what physics allows) or expected"}
+_MORE = {"levers": "further changes, each tried beside none, such as offload=0.5, draft=3+acceptance=0.8", "drafts": "drafted tokens of speculative decoding, such as 0,3", "prefill": "separate prefill pools to try too, such as same:8 or h100-sxm:4", "basis": "limit (what physics allows) or expected"}
 _LIMITS = {
     "tpot": "time per output token, such as 33ms", "ttft": "time to first token when all prompts of the batch arrive at once", "ttft_alone": "time to first token of a prompt that arrives by itself",
     "user": "tokens/s for a user at least", "throughput": "output tokens/s per chip at least, prefill included", "requests": "requests/s at least", "budget": "USD/h at most",

@@ -47,11 +47,28 @@ def test_asking_again_with_other_limits_gives_what_a_fresh_exploration_gives():
     assert again == fresh and again != first and seen
 
 
+def test_levers_are_tried_beside_none():
+    one = explore_request({"explore": SMALL | {"objective": "latency"}})
+    more = explore_request({"explore": SMALL | {"objective": "latency", "levers": "draft=3+acceptance=0.8, kv=fp8"}})
+    assert more["counts"]["evaluated"] == 3 * one["counts"]["evaluated"] and more["best"][0]["draft"] == 3 and more["best"][0]["over_best"] == 1
+    assert "acceptance=0.8" in more["best"][0]["fragment"] and more["best"][0]["tpot_s"] < one["best"][0]["tpot_s"]
+
+
+def test_fleets_and_sensitivity_are_asked_the_same_way():
+    form = {"model": "llama-3.1-8b", "hardware": "h100-sxm", "batch": "8"}
+    tornado = json.loads(json.dumps(explore_request({"ask": "sensitivity", "scenario": form, "objective": "latency"}), allow_nan=False))
+    assert tornado == sensitivity(Scenario.from_dict(form), "latency")
+    sized = json.loads(json.dumps(explore_request({"ask": "fleet", "scenario": form, "explore": {"chips": "h100-sxm,l4"}, "mix": MIX, "tpot_s": "50 ms"}), allow_nan=False))
+    assert {row["hardware"] for row in sized["best"]} | set(sized["why_not"]) == {"h100-sxm", "l4"}
+    with pytest.raises(InputError):
+        explore_request({"ask": "weather"})
+
+
 @pytest.mark.parametrize("fields,part", [
     ({"chip": "h100-sxm"}, "did you mean 'chips'"), ({"devices": "0"}, "devices"), ({"tpot": "fast"}, "tpot"), ({"objective": "best"}, "objective"), ({"weights": "fp7"}, "fp7"),
     ({"vendors": "Nvidai"}, "did you mean"), ({"prefill": "same"}, "chip:count"), ({"prices": "h100-sxm"}, "chip=USD/h"), ({"pipeline": "maybe"}, "yes or no"), ({"hits": "2"}, "hits"),
     ({"chips": "h1oo"}, "catalogue"), ({"prompts": "-1"}, "prompts"), ({"models": "gpt-9"}, "catalogue"), ({"devices": ",".join(str(n) for n in range(1, 5000))}, "at most"),
-    ({"kinds": "phone"}, "kind of chip"), ({"batches": "1,2.5"}, "whole"), ({"basis": "hope"}, "limit or expected"), ({"drafts": "-3"}, "drafts"),
+    ({"kinds": "phone"}, "kind of chip"), ({"batches": "1,2.5"}, "whole"), ({"basis": "hope"}, "limit or expected"), ({"drafts": "-3"}, "drafts"), ({"levers": "offload"}, "field=value"), ({"levers": "hardware=l4"}, "can be explored"),
 ])
 def test_what_cannot_be_is_refused_in_one_sentence(fields, part):
     with pytest.raises(InputError) as error:

@@ -11,7 +11,9 @@ from ..scenario import Scenario
 from ..units import format_number, format_quantity, parse_quantity
 from .answer import LIMITS, OBJECTIVES, Answer, Question, judge, judged, table_of
 from .figures import BOUNDS, NAMES
+from .fleet import Demand, fleet, read_mix
 from .grid import blocks
+from .sensitivity import sensitivity
 from .space import BATCHES, Space, plan
 
 LISTS = ("models", "chips", "vendors", "kinds", "weights", "activations", "kv")
@@ -21,6 +23,7 @@ FIELDS = {
     "devices": "chips in one deployment, such as 1,2,4,8", "weights": "weight formats", "activations": "arithmetic of quantised matrices", "kv": "KV cache formats",
     "batches": "requests in flight, such as 1,8,64", "prompts": "prompt tokens", "outputs": "output tokens", "hits": "shares of the prompt already cached, such as 0,0.5",
     "drafts": "drafted tokens of speculative decoding, such as 0,3", "prefill": "separate prefill pools, such as same:8 or h100-sxm:4", "prices": "prices, such as h100-sxm=2.5 [USD/h]",
+    "levers": "further changes, each tried beside none, such as offload=0.5, draft=3+acceptance=0.8",
     "pipeline": "try pipeline stages too (yes or no)", "replicas": "try copies that share nothing too (yes or no)", "basis": "limit or expected",
     "objective": f"one of {', '.join(OBJECTIVES)}", **{name: f"limit of {words[4]}" for name, words in LIMITS.items()},
 }
@@ -68,6 +71,8 @@ def read(base: Scenario, fields: dict) -> tuple:
         changes["prefill"] = tuple(_pair(w, ":", "prefill", "chip:count, such as same:8") for w in _words(given["prefill"]))
     if "prices" in given:
         changes["prices"] = tuple(given["prices"].items()) if isinstance(given["prices"], dict) else _prices(given["prices"])
+    if "levers" in given:
+        changes["levers"] = ((), *(tuple(_pair(p, "=", "levers", "field=value, such as offload=0.5") for p in _words(w.replace("+", ","))) for w in _words(given["levers"])))
     for name in ("pipeline", "replicas"):
         if name in given:
             changes[name] = _yes(name, given[name])
@@ -109,13 +114,21 @@ def answered(space: Space, question: Question, progress=None) -> Answer:
 def explore_request(request: dict, progress=None) -> dict:
     """The page's question: {"scenario": {...}, "explore": {fields, see FIELDS}} -> plain data, ready for JSON.
 
-    {"question", "basis", "counts", "best": one row per chip that meets the question, best first; "front": rows, fastest for a user
+    "ask": "explore" (or left out), "sensitivity" (with "objective" and "step"; see `sensitivity`) or "fleet" (with "mix", the id of a
+    preset or the text of a CSV file, "rate", "objective" and the fields of `Demand`; see `fleet`).
+    {"question", "basis", "counts", "best": one row per chip that meets the question, best first, each with "over_best", its objective
+    over the best one's; "front": rows, fastest for a user
     first; "fronts": [{hardware, name, x, y, fragment}] of the best chips; "why_not": [{hardware, name, why, fragment}]}.
     Rows are `Table.row` and "text", the same written out. progress(done, total) as in `explore`.
     """
     if not isinstance(request, dict):
         raise InputError("request", type(request).__name__, "must be an object")
+    ask = request.get("ask") or "explore"
+    if ask not in ("explore", "sensitivity", "fleet"):
+        raise InputError("ask", ask, "must be explore, sensitivity or fleet")
     base = Scenario.from_dict({k: v for k, v in (request.get("scenario") or {}).items() if v not in (None, "")})
+    if ask == "sensitivity":
+        return sensitivity(base, request.get("objective") or "cost", request.get("step") or 0.2)
     fields = dict(request.get("explore") or {})
     if _words(fields.get("chips", "all")) != [base.hardware]:
         # What the form types over one chip's figures is not true of the others; its price stays that chip's.
@@ -123,6 +136,9 @@ def explore_request(request: dict, progress=None) -> dict:
             fields["prices"] = {base.hardware: base.usd_per_hour} | (fields["prices"] if isinstance(fields.get("prices"), dict) else dict(_prices(fields.get("prices"))))
         base = base.replace(hardware="h100-sxm" if base.hardware == "custom" else base.hardware, **dict.fromkeys(("peak", "bandwidth", "memory", "link", "usd_per_hour", "purchase_usd")))
     space, question = read(base, fields)
+    if ask == "fleet":
+        given = {name: request[name] for name in ("headroom", "ttft_s", "tpot_s", "budget", "most_chips") if request.get(name) not in (None, "")}
+        return fleet(space, read_mix(str(request.get("mix", "")), request.get("rate") or None), Demand(**given), request.get("objective") or "cost", progress)
     return to_dict(answered(space, question, progress), space)
 
 
@@ -130,6 +146,8 @@ def to_dict(found: Answer, space: Space) -> dict:
     """An Answer as plain data, see `explore_request`."""
     figure, less, words = OBJECTIVES[found.question.objective]
     best = [shown(row) for row in found.best.rows()]
+    for row in best:
+        row["over_best"] = row[figure] / best[0][figure] if best[0][figure] else None
     fronts = []
     for row in best[:SHOWN]:
         table = found.fronts[row["hardware"]]
