@@ -234,7 +234,7 @@ def _explore(params: dict) -> dict:
         raise InputError("explore", "", "is not in this build")
     from roofline import explore  # needs NumPy, which the worker loads first
 
-    return explore.for_page(params)
+    return explore.explore_request(params)
 
 
 METHODS = {
