@@ -53,7 +53,8 @@ def sentence(words: dict, parts: dict) -> str:
     """The headline as text, for readers without JavaScript and for the first paint."""
     text = words["sentence.question"] + " " + words[f"sentence.{parts['state']}.{parts['bound']}" if parts["bound"] else f"sentence.{parts['state']}"]
     form = {"batch": bridge.DEFAULT["batch"], "prompt": bridge.DEFAULT["prompt"], "output": bridge.DEFAULT["output"]}
-    for name, value in (parts | form).items():
+    verdict = {"verdict": words[f"bound.{parts['bound'] or 'misfit'}"]}
+    for name, value in (parts | form | verdict).items():
         text = text.replace("{" + name + "}", html.escape(str(value)))
     return text.replace("**", "")
 

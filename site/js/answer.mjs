@@ -7,7 +7,7 @@ import { language, named, rich, t } from "./i18n.mjs";
 /** @param {any} view @param {(key: string) => void} explain open the working of a figure */
 export function showFigures(view, explain) {
   fill($("figures"), view.figures.map((/** @type {any} */ f) => {
-    const label = t(`figure.${f.key}`), unit = ["user", "total"].includes(f.key) && f.value !== "–" ? h("span", { class: "unit" }, " tokens/s") : null;
+    const label = t(`figure.${f.key}`), unit = ["user", "total"].includes(f.key) && f.value !== "–" ? h("span", { class: "unit" }, ` ${t("unit.rate")}`) : null;
     const value = h("button", { type: "button", class: "figure num", dataset: { figure: f.key }, title: t("figure.open"), onclick: () => explain(f.key) }, f.value, unit);
     const more = f.expected ? h("small", {}, t("figure.expected", f.expected))
       : f.key === "memory" ? h("small", {}, f.of ? t("figure.memory.of", { of: f.of }) : t("figure.memory.unknown"))

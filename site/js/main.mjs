@@ -47,9 +47,17 @@ function showRest() {
   if ($("chart-table").closest("details").open) showChartTable(result.view);
   question.showResolved(result.view);
   tabs?.update();
+  if (state.fragment) keepAddress();
 }
 
-const keepAddress = debounce(() => state.writeAddress(), 250); // browsers slow down or refuse a page that rewrites its address at every step of a slider
+let lastWrite = 0;
+const writeLater = debounce(() => state.writeAddress(), 300);
+/** Keep the address: at once, but not at every step of a slider, for which browsers slow a page down or refuse. */
+function keepAddress() {
+  if (performance.now() - lastWrite > 300) state.writeAddress();
+  else writeLater();
+  lastWrite = performance.now();
+}
 const announce = debounce(() => { $("summary").textContent = sentence.text(); }, 900);
 
 // Changes of software that leave the load and the chips alone; the first of them by gain is named under the sentence.
@@ -75,7 +83,6 @@ async function ask() {
     if (document.documentElement.classList.contains("stale")) stale(null);
     show();
     state.fragment = result.fragment;
-    keepAddress();
     announce();
     firstLever();
     document.documentElement.dataset.answered = String(Number(document.documentElement.dataset.answered ?? 0) + 1);
@@ -119,9 +126,9 @@ async function readAddress(silent) {
     state.replace(form, { silent: true });
     notices = said;
   } catch (error) {
+    notices = [t("link.bad", { why: /** @type {Error} */ (error).message })];
     stale(null);
     show();
-    showNotices(result.view.warnings, [t("link.bad", { why: /** @type {Error} */ (error).message })]);
   }
 }
 

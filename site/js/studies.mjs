@@ -3,11 +3,11 @@
 
 import { bound } from "./answer.mjs";
 import { Chart } from "./charts.mjs";
-import { $, h, fill, toast } from "./dom.mjs";
+import { h, fill, toast } from "./dom.mjs";
 import { named, rich, t } from "./i18n.mjs";
 import { segmented, table } from "./tabs.mjs";
 
-/** @typedef {{state: import("./state.mjs").State, engine: import("./engine.mjs").Engine, figures: any, latest: () => any, share: any}} Page */
+/** @typedef {{state: import("./state.mjs").State, engine: import("./engine.mjs").Engine, figures: any, charts: Chart[], latest: () => any, describe: () => string}} Page */
 
 /** Ask when Python is up, draw if the panel still wants it; a failure is said in the panel. @param {Page} page @param {HTMLElement} panel @param {string} method @param {object} params @param {(result: any) => void} draw */
 async function study(page, panel, method, params, draw) {
@@ -44,12 +44,11 @@ export function sweepTab(page) {
     }
     const ys = fitting.flatMap((/** @type {any} */ r) => [r.user, r.total]), xs = result.rows.map((/** @type {any} */ r) => r.x);
     if (!ys.length) return;
-    const y0 = 10 ** Math.floor(Math.log10(Math.min(...ys)) * 2 - 0.1) ** 1, low = Math.min(...ys) / 1.6, high = Math.max(...ys) * 1.8;
-    void y0;
+    const low = Math.min(...ys) / 1.6, high = Math.max(...ys) * 1.8;
     chart.range({ x0: Math.min(...xs) / 1.25, x1: Math.max(...xs) * 1.6, y0: low, y1: high });
-    chart.label(t(`sweep.axis.${axis}`), "tokens/s");
+    chart.label(t(`sweep.axis.${axis}`), t("unit.rate"));
     const line = (/** @type {string} */ key, /** @type {string} */ role) => ({
-      [key]: { x: fitting.map((/** @type {any} */ r) => r.x), y: fitting.map((/** @type {any} */ r) => r[key]), color: fitting.map((/** @type {any} */ r) => r.bound), title: fitting.map((/** @type {any} */ r) => `${t(`sweep.axis.${axis}`)} ${r.label}`), tip: fitting.map((/** @type {any} */ r) => `${r.text[key]} tokens/s`) },
+      [key]: { x: fitting.map((/** @type {any} */ r) => r.x), y: fitting.map((/** @type {any} */ r) => r[key]), color: fitting.map((/** @type {any} */ r) => r.bound), title: fitting.map((/** @type {any} */ r) => `${t(`sweep.axis.${axis}`)} ${r.label}`), tip: fitting.map((/** @type {any} */ r) => `${r.text[key]} ${t("unit.rate")}`) },
       [`${key}_line`]: { xs: [fitting.map((/** @type {any} */ r) => r.x)], ys: [fitting.map((/** @type {any} */ r) => r[key])], color: [role] },
     });
     const end = fitting.at(-1);
@@ -78,7 +77,7 @@ export function leversTab(page) {
     const flips = result.flips;
     fill(panel,
       h("div", { class: "panel-top" }, segmented(t("levers.goal"), goals.map((id) => ({ id, text: t(`goal.${id}`) })), goal, (id) => { goal = id; open(panel); }), h("p", { class: "hint" }, t("levers.hint"))),
-      table({ caption: t("tab.levers"), rows: result.rows, cell, columns: [{ key: "title", label: t("levers.change") }, ...goals.map((g) => ({ key: g, label: t(`goal.${g}`), num: true })), { key: "bound", label: t("levers.then") }, { key: "apply", label: "" }] }),
+      table({ caption: t("tab.levers"), rows: result.rows, cell, columns: [{ key: "title", label: t("levers.change") }, ...goals.map((g) => ({ key: g, label: t(`goal.${g}`), num: true })), { key: "bound", label: t("levers.then") }, { key: "apply", label: h("span", { class: "sr" }, t("apply")) }] }),
       h("h3", {}, t("flips")), h("ul", { class: "flips" },
         flips.groups.map((/** @type {any} */ f) => h("li", {}, ...rich("flips.group", { group: named("group", f.group), batch: h("span", { class: "num" }, f.batch) }))),
         flips.kv_context ? h("li", {}, ...rich("flips.kv", { context: h("span", { class: "num" }, flips.kv_context) })) : null,
@@ -88,7 +87,7 @@ export function leversTab(page) {
   const layouts = (/** @type {HTMLElement} */ place) => study(page, place, "layouts", { form: page.state.form, goal: goal === "tpot" || goal === "ttft" ? goal : "throughput" }, (result) => {
     const names = ["tp", "pp", "ep", "dp", "batch"];
     fill(place, h("p", { class: "hint" }, t("layouts.hint", result)), table({
-      caption: t("layouts"), rows: result.rows, columns: [...names.map((key) => ({ key, label: named("short", key), num: true })), ...["tpot", "ttft", "user", "total"].map((key) => ({ key, label: t(`figure.${key}`), num: true })), { key: "bound", label: t("op.bound") }, { key: "apply", label: "" }],
+      caption: t("layouts"), rows: result.rows, columns: [...names.map((key) => ({ key, label: named("short", key), num: true })), ...["tpot", "ttft", "user", "total"].map((key) => ({ key, label: t(`figure.${key}`), num: true })), { key: "bound", label: t("op.bound") }, { key: "apply", label: h("span", { class: "sr" }, t("apply")) }],
       cell: (row, key) => (key === "bound" ? bound(row.bound) : key === "apply" ? h("button", { type: "button", class: "quiet", onclick: () => page.state.set({ devices: result.devices, ...Object.fromEntries(names.map((n) => [n, row[n]])) }, { push: true }) }, t("apply")) : row[key]),
     }));
   });
@@ -106,10 +105,9 @@ export function compareTab(page) {
     study(page, panel, "compare", { a: held, b: page.state.form }, (result) => fill(panel,
       h("div", { class: "panel-top" }, h("button", { type: "button", class: "quiet", onclick: pin }, t("compare.again")), h("button", { type: "button", class: "quiet", onclick: () => page.state.replace(held, { push: true }) }, t("compare.back")), h("button", { type: "button", class: "quiet", onclick: () => { pinned = null; open(panel); } }, t("compare.stop"))),
       h("p", { class: "hint" }, t("compare.names", { a: name, b: page.describe() })),
-      table({ caption: t("tab.compare"), rows: result.rows, columns: [{ key: "key", label: "" }, { key: "a", label: t("compare.a"), num: true }, { key: "b", label: t("compare.b"), num: true }, { key: "ratio", label: t("compare.ratio"), num: true }], cell: (row, key) => (key === "key" ? t(`compare.${row.key}`) : row[key]) }),
+      table({ caption: t("tab.compare"), rows: result.rows, columns: [{ key: "key", label: h("span", { class: "sr" }, t("op.name")) }, { key: "a", label: t("compare.a"), num: true }, { key: "b", label: t("compare.b"), num: true }, { key: "ratio", label: t("compare.ratio"), num: true }], cell: (row, key) => (key === "key" ? t(`compare.${row.key}`) : row[key]) }),
       result.phases.map((/** @type {any} */ p) => [h("h3", {}, t(`phase.${p.phase}`)), table({ caption: t(`phase.${p.phase}`), rows: [{ group: "", total: true, a: p.a, b: p.b }, ...p.groups], columns: [{ key: "group", label: t("op.group") }, { key: "a", label: t("compare.a"), num: true }, { key: "b", label: t("compare.b"), num: true }], cell: (row, key) => (key === "group" ? (row.total ? t("compare.whole") : named("group", row.group)) : row[key]) })])));
     return panel;
   };
   return { id: "compare", open };
 }
-void $;

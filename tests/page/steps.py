@@ -1,0 +1,65 @@
+"""What the page tests share: where the page is, how it is opened, edited and read."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+DIST = Path(os.environ.get("ROOFLINE_DIST", ROOT / "dist"))
+BOOT_MS, STEP_MS = 90_000, 5_000
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+
+
+class Watch:
+    """Everything a page should not do."""
+
+    def __init__(self, page):
+        self.faults = []
+        page.on("console", lambda m: m.type == "error" and self.faults.append(f"console: {m.text}"))
+        page.on("pageerror", lambda e: self.faults.append(f"exception: {e}"))
+        page.on("request", lambda r: r.url.startswith(("http", "ws")) and not r.url.startswith("http://127.0.0.1:") and self.faults.append(f"foreign request: {r.url}"))
+
+
+def watched(page) -> Watch:
+    page.set_default_timeout(STEP_MS)
+    return Watch(page)
+
+
+def booted(page, url: str, mode: str = ""):
+    """Open and wait until Python answers and the chart stands."""
+    page.goto(url)
+    page.wait_for_selector(f'html[data-ready{f"={mode!r}" if mode else ""}]', state="attached", timeout=BOOT_MS)
+    page.wait_for_selector("html[data-chart]", state="attached", timeout=BOOT_MS)
+    return page
+
+
+def until(page, expression: str, arg=None, timeout: int = STEP_MS):
+    """Wait until a JavaScript expression holds. Playwright's own wait_for_function evaluates strings, which the page's policy forbids."""
+    end = time.monotonic() + timeout / 1000
+    while not page.evaluate(expression, arg):
+        if time.monotonic() > end:
+            raise AssertionError(f"after {timeout} ms still not so: {expression}")
+        page.wait_for_timeout(25)
+
+
+def settled(page):
+    """Wait until the newest question is answered and shown."""
+    until(page, "!document.documentElement.classList.contains('asking')")
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(() => setTimeout(done, 0), 0)))")
+
+
+def edit(page, selector: str, value: str):
+    """Type a value and wait for what comes of it."""
+    page.fill(selector, value)
+    settled(page)
+
+
+def sentence(page) -> str:
+    return " ".join(page.evaluate("roofline.sentence.text()").split())
+
+
+def column(page, source: str, name: str):
+    """A column of the chart as Bokeh holds it."""
+    return page.evaluate(f"Array.from(roofline.chart.model('{source}').data['{name}'])")
