@@ -96,7 +96,7 @@ def gemma3n(m: Build):
     widths = c.each("intermediate_size", m.n)
     for ff in sorted(set(widths)):
         m.gated_mlp(ff, layers=m.where(lambda i: widths[i] == ff))
-    streams, rank = c.int("altup_num_inputs"), c.int("laurel_rank")
+    streams, rank = c.int("altup_num_inputs", 1, 64), c.int("laurel_rank")
     m.vector("altup.correct_output_scale", "other", h)
     m.linear("altup.correction_coefs", "other", streams, streams)
     m.linear("altup.prediction_coefs", "other", streams**2, streams)

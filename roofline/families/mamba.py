@@ -125,7 +125,7 @@ def zamba2(m: Build):
              conv_bias=c.flag("use_conv_bias"), proj_bias=c.flag("add_bias_linear"), inner=inner)
     m.norm("input_layernorm")
     wide, ff, rank, d = 2 * h, c.opt("intermediate_size") or 4 * h, c.int("adapter_rank"), m.split(2 * h, m.heads)
-    blocks = min(c.int("num_mem_blocks"), len(hybrid))
+    blocks = min(c.int("num_mem_blocks", 1, 64), len(hybrid))
     bias = c.flag("add_bias_linear")
     for block in range(blocks):
         mine = hybrid[block::blocks]  # the blocks take turns
