@@ -10,7 +10,6 @@ from bokeh.models import CategoricalAxis, CategoricalScale, ColumnDataSource, Di
 from bokeh.resources import INLINE
 
 from .charts import FONT, PALETTE, _log_plot
-from .scenario import Scenario
 from .units import format_number
 
 # Told apart by hue and by order; the rest of the chips are grey.
@@ -74,19 +73,19 @@ def tornado_figure(answer: dict) -> Plot:
     return plot
 
 
-def to_html(answer: dict, base: Scenario) -> str:
-    """One self-contained HTML file of an exploration: the question, the front, the best of each chip and why not the others."""
+def to_html(answer: dict) -> str:
+    """One self-contained HTML file of an exploration (its first model and load): the question, the front, the best of each chip and why not the others."""
     plot = front_figure(answer)
     plot.width, plot.height, plot.sizing_mode, plot.toolbar_location = 1080, 560, None, "right"
     q, counts = answer["question"], answer["counts"]
     asked = ", ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in q["limits"].items()) or "no limits"
     heads = ("Configuration", "tokens/s per user", "tokens/s per chip", "TPOT", "TTFT", "USD per million", "J per token")
     keys = ("title", "user", "throughput", "tpot", "ttft", "cost", "energy")
-    cells = lambda row: "".join(f"<td style='padding:2px 10px;text-align:{'left' if k == 'title' else 'right'}'>{escape(row['text'][k])}</td>" for k in keys)
+    cells = lambda row: "".join(f"<td style='padding:2px 10px;white-space:nowrap;text-align:{'left' if k == 'title' else 'right'}'>{escape(row['text'][k])}</td>" for k in keys)
     table = "<table><tr>" + "".join(f"<th style='padding:2px 10px;text-align:left'>{h}</th>" for h in heads) + "</tr>" + "".join(f"<tr>{cells(row)}</tr>" for row in answer["best"]) + "</table>"
     why = "".join(f"<li><b>{escape(row['name'])}</b>: {escape(row['why'])}</li>" for row in answer["why_not"])
     styles = {"font-family": FONT, "font-size": "14px"}
-    head = Div(text=f"<h1 style='font-size:22px'>{escape(base.model)}: best {escape(q['objective'])} of each chip</h1><p>{counts['configurations']:,} configurations; {counts['timed']:,} fit, "
+    head = Div(text=f"<h1 style='font-size:22px'>{escape(answer['model'])}: best {escape(q['objective'])} of each chip</h1><p>{answer['prompt']:,} tokens in, {answer['output']:,} out. {counts['configurations']:,} configurations; {counts['timed']:,} fit, "
                     f"{counts['met']:,} meet the question ({escape(asked)}). Times are {'the limits of physics' if answer['basis'] == 'limit' else 'what measurements lead to expect'}.</p>", styles=styles, width=1080)
     tail = Div(text=f"{table}<h2 style='font-size:18px'>Not in the list</h2><ul>{why}</ul>" if why else table, styles=styles, width=1080)
-    return file_html(column(head, plot, tail), INLINE, f"Roofline: {base.model}")
+    return file_html(column(head, plot, tail), INLINE, f"Roofline: {answer['model']}")

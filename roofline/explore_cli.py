@@ -112,7 +112,7 @@ def _explore(args):
         if not args.out.lower().endswith((".html", ".htm")):
             raise InputError("out", args.out, "must end in .html")
         from . import explore_chart
-        _write(args.out, [explore_chart.to_html(answer, base)])
+        _write(args.out, [explore_chart.to_html(answer)])
     if args.json:
         return emit(answer)
     print(text(answer, args.top))
@@ -131,18 +131,21 @@ def text(answer: dict, top: int = 15) -> str:
     """An exploration's answer as plain text."""
     q, counts = answer["question"], answer["counts"]
     lines = [f"{counts['configurations']:,} configurations, {counts['timed']:,} fit and {counts['met']:,} meet the question; best {q['objective']} ({q['words']}) of each chip:"]
-    if answer["best"]:
-        lines.append(f"  {'user tok/s':>10} {'tok/s chip':>10} {'TPOT':>9} {'TTFT':>9} {'USD/M out':>10} {'J/token':>9}  configuration")
-    for row in answer["best"][:top]:
-        t = {k: v.replace("\u2009", " ") for k, v in row["text"].items()}
-        lines.append(f"  {t['user']:>10} {t['throughput']:>10} {t['tpot']:>9} {t['ttft']:>9} {t['cost']:>10} {t['energy']:>9}  {t['title']}")
-    if len(answer["best"]) > top:
-        lines.append(f"  and {len(answer['best']) - top} more chips (--top)")
-    if answer["why_not"]:
-        lines.append(f"{len(answer['why_not'])} chips do not:")
-        lines += [f"  {row['hardware']}: {row['why']}" for row in answer["why_not"][:top]]
-        if len(answer["why_not"]) > top:
-            lines.append(f"  and {len(answer['why_not']) - top} more (--top)")
+    for cell in (answer, *answer["others"]):
+        if answer["others"]:
+            lines.append(f"{cell['model']}, {cell['prompt']:,} tokens in ({cell['cached']:,} cached), {cell['output']:,} out:")
+        if cell["best"]:
+            lines.append(f"  {'user tok/s':>10} {'tok/s chip':>10} {'TPOT':>9} {'TTFT':>9} {'USD/M out':>10} {'J/token':>9}  configuration")
+        for row in cell["best"][:top]:
+            t = {k: v.replace("\u2009", " ") for k, v in row["text"].items()}
+            lines.append(f"  {t['user']:>10} {t['throughput']:>10} {t['tpot']:>9} {t['ttft']:>9} {t['cost']:>10} {t['energy']:>9}  {t['title']}")
+        if len(cell["best"]) > top:
+            lines.append(f"  and {len(cell['best']) - top} more chips (--top)")
+        if cell["why_not"]:
+            lines.append(f"{len(cell['why_not'])} chips do not:")
+            lines += [f"  {row['hardware']}: {row['why']}" for row in cell["why_not"][:top]]
+            if len(cell["why_not"]) > top:
+                lines.append(f"  and {len(cell['why_not']) - top} more (--top)")
     if counts["refused"]:
         lines.append("left out: " + "; ".join(f"{n:,} since {why}" for why, n in list(counts["refused"].items())[:5]))
     return "\n".join(lines)

@@ -128,12 +128,12 @@ def test_the_answer_is_what_trying_everything_in_turn_finds(objective):
     met &= np.isfinite(goal)
     assert found.counts["met"] == int(met.sum())
     best = {id: goal[met & (c["id"] == id)].min() for id in set(c["id"][met])}
-    got = {row["hardware"]: row[figure] * (1 if less else -1) for row in found.best.rows()}
+    got = {row["hardware"]: row[figure] * (1 if less else -1) for row in found.cell.best.rows()}
     assert got == best and list(got.values()) == sorted(got.values())
-    assert set(found.why_not) == set(hardware.ids()) - set(best)
+    assert set(found.cell.why_not) == set(hardware.ids()) - set(best)
     x, y = c["tokens_per_s_per_user"][met], c["served_tokens_per_s_per_device"][met]
     edge = {(a, b) for a, b in zip(x, y, strict=True) if not ((x >= a) & (y >= b) & ((x > a) | (y > b))).any()}
-    assert {(r["tokens_per_s_per_user"], r["served_tokens_per_s_per_device"]) for r in found.front.rows()} == edge
+    assert {(r["tokens_per_s_per_user"], r["served_tokens_per_s_per_device"]) for r in found.cell.front.rows()} == edge
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=1, max_size=60))
@@ -149,7 +149,20 @@ def test_cutting_a_space_into_blocks_changes_nothing(monkeypatch):
     monkeypatch.setattr("roofline.explore.grid.CHUNK", 500)
     monkeypatch.setattr("roofline.explore.answer._PRUNE", 300)
     many = explore(WIDE, question)
-    assert many.best.rows() == once.best.rows() and many.front.rows() == once.front.rows() and many.counts == once.counts and many.why_not == once.why_not
+    assert many.cell.best.rows() == once.cell.best.rows() and many.cell.front.rows() == once.cell.front.rows() and many.counts == once.counts and many.cell.why_not == once.cell.why_not
+
+
+def test_models_and_loads_are_answered_apart():
+    """What is best for short prompts says nothing of long ones: each model and load has the answer it has alone."""
+    question = Question(objective="throughput", limits={"tpot": 0.03})
+    common = {"chips": ("h100-sxm", "l4", "mi300x"), "devices": (1, 4), "weights": ("fp8",)}
+    loads = ((512, 128, 0), (16384, 1024, 0), (16384, 1024, 8192))
+    both = explore(Space(models=("llama-3.1-8b", "qwen3-30b-a3b"), loads=loads, **common), question)
+    assert [(c.model, c.load) for c in both.cells] == [(m, load) for m in ("llama-3.1-8b", "qwen3-30b-a3b") for load in loads]
+    for cell in both.cells:
+        alone = explore(Space(models=(cell.model,), loads=(cell.load,), **common), question).cell
+        assert cell.best.rows() == alone.best.rows() and cell.front.rows() == alone.front.rows() and cell.why_not == alone.why_not
+    assert both.cells[0].best.rows() != both.cells[1].best.rows()
 
 
 def test_progress_is_told_and_can_stop_it():
@@ -164,22 +177,22 @@ def test_why_a_chip_is_not_there_is_said_at_its_nearest_configuration():
     space = Space(base=Scenario(model="llama-3.1-70b"), chips=("l4", "h100-sxm", "groq-lpu-v1", "apple-m1"), devices=(1, 8), weights=("bf16",))
     found = explore(space, Question(objective="throughput", limits={"tpot": "5 ms"}))
     # 141.1 GB of weights less the embedding's 2.1 GB, and 0.4 GB of cache, over 8 x 3.35 TB/s: 5.20 ms, 4 % over the 5 ms asked.
-    assert found.why_not["h100-sxm"].startswith("misses TPOT by 4.0 %: 5.20\u2009ms at best")
-    assert found.why_not["groq-lpu-v1"].startswith("does not fit: at best 142") and "8 x GroqChip" in found.why_not["groq-lpu-v1"]
-    assert "no chip-to-chip bandwidth" in found.why_not["apple-m1"]
-    assert evaluate(found.nearest["h100-sxm"].scenario(0)).serving["tpot_s"] == pytest.approx(139.4e9 / 8 / 3.35e12, rel=1e-3)
+    assert found.cell.why_not["h100-sxm"].startswith("misses TPOT by 4.0 %: 5.20\u2009ms at best")
+    assert found.cell.why_not["groq-lpu-v1"].startswith("does not fit: at best 142") and "8 x GroqChip" in found.cell.why_not["groq-lpu-v1"]
+    assert "no chip-to-chip bandwidth" in found.cell.why_not["apple-m1"]
+    assert evaluate(found.cell.nearest["h100-sxm"].scenario(0)).serving["tpot_s"] == pytest.approx(139.4e9 / 8 / 3.35e12, rel=1e-3)
     lacking = explore(Space(chips=("a100-80gb-sxm",), activations=("fp8",)), Question())
-    assert lacking.why_not["a100-80gb-sxm"].endswith("has no FP8 arithmetic") and sum(lacking.counts["refused"].values()) == lacking.counts["configurations"]
-    assert "no price is known" in explore(Space(chips=("gb200",), devices=(1,)), Question(objective="cost")).why_not["gb200"]
+    assert lacking.cell.why_not["a100-80gb-sxm"].endswith("has no FP8 arithmetic") and sum(lacking.counts["refused"].values()) == lacking.counts["configurations"]
+    assert "no price is known" in explore(Space(chips=("gb200",), devices=(1,)), Question(objective="cost")).cell.why_not["gb200"]
 
 
 def test_limits_are_kept_and_money_can_be_given():
     space = Space(chips=("h100-sxm", "gb200"), prices=(("gb200", "10.5"),), devices=(1, 2, 4, 8))
     found = explore(space, Question(limits={"budget": 22, "most_chips": 2, "memory_share": 0.5}))
-    for row in found.best.rows():
+    for row in found.cell.best.rows():
         assert row["usd_per_hour"] <= 22 and row["devices"] <= 2 and row["memory_share"] <= 0.5
-    assert {row["hardware"] for row in found.best.rows()} == {"h100-sxm", "gb200"}
-    assert evaluate(found.best.scenario(0)).cost["usd_per_million_output_tokens_all_in"] == pytest.approx(found.best.columns["usd_per_million_output_tokens_all_in"][0], rel=1e-12)
+    assert {row["hardware"] for row in found.cell.best.rows()} == {"h100-sxm", "gb200"}
+    assert evaluate(found.cell.best.scenario(0)).cost["usd_per_million_output_tokens_all_in"] == pytest.approx(found.cell.best.columns["usd_per_million_output_tokens_all_in"][0], rel=1e-12)
 
 
 @pytest.mark.parametrize("case", WINNERS, ids=lambda c: f"{c['model']} {c['prompt']}/{c['output']}")
@@ -190,7 +203,7 @@ def test_the_chip_that_won_in_public_wins_here(case):
 
     def per_chip(side):
         space = Space(base=base, chips=(case[side],), devices=(int(case[side + "_chips"]),), pipeline=False, weights=(case[side + "_weights"],), kv=(case["kv"],), batches=batches)
-        return explore(space, Question(objective="throughput")).best.row(0)["served_tokens_per_s_per_device"]
+        return explore(space, Question(objective="throughput")).cell.best.row(0)["served_tokens_per_s_per_device"]
 
     measured = float(case["winner_per_chip"]) / float(case["loser_per_chip"])
     found = per_chip("winner") / per_chip("loser")

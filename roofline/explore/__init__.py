@@ -2,17 +2,17 @@
 
     from roofline.explore import Question, Space, explore
     found = explore(Space(base=Scenario(model="llama-3.1-70b", prompt=4096)), Question(objective="cost", limits={"tpot": "33 ms"}))
-    found.best.row(0), found.why_not["l4"]
+    found.cell.best.row(0), found.cell.why_not["l4"]
 """
 
 from __future__ import annotations
 
-from .answer import FRONT, LIMITS, OBJECTIVES, Answer, Question, Stopped, Table, front, judge
+from .answer import FRONT, LIMITS, OBJECTIVES, Answer, Cell, Question, Stopped, Table, front, judge
 from .grid import blocks
 from .request import explore_request
 from .space import Space, plan
 
-__all__ = ["FRONT", "LIMITS", "OBJECTIVES", "Answer", "Question", "Space", "Stopped", "Table", "explore", "explore_request", "front"]
+__all__ = ["FRONT", "LIMITS", "OBJECTIVES", "Answer", "Cell", "Question", "Space", "Stopped", "Table", "explore", "explore_request", "front"]
 
 
 def explore(space: Space, question: Question | None = None, progress=None) -> Answer:
@@ -22,7 +22,7 @@ def explore(space: Space, question: Question | None = None, progress=None) -> An
     block and of the candidates, however large the space.
 
     >>> found = explore(Space(chips=("h100-sxm", "h200-sxm"), devices=(1,)), Question(objective="latency"))
-    >>> found.best.row(0)["hardware"]
+    >>> found.cell.best.row(0)["hardware"]
     'h200-sxm'
     """
     made = plan(space)

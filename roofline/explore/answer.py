@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -146,34 +146,36 @@ def front(x, y) -> np.ndarray:
     return order[y[order] > best[:-1]]
 
 
-@dataclass(slots=True)
-class _Tally:
-    """What is counted of one chip over all its configurations."""
-
-    rows: int = 0
-    timed: int = 0
-    met: int = 0
-    faults: np.ndarray = field(default_factory=lambda: np.zeros(len(FAULTS) + 1, dtype=np.int64))
-    missed: dict = field(default_factory=dict)
-    priced: bool = False
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What an exploration found.
+class Cell:
+    """The answer for one model and one load (prompt, output, cached), since others do not compare with it.
 
     best: the best configuration of each chip that meets the question, best first; front: no configuration that meets it is faster
     for a user and serves more per chip; fronts: the same within each chip {chip id: Table}; why_not: {chip id: sentence} for every
-    chip without a configuration; nearest: {chip id: Table of one row} the closest that was tried; counts: of configurations.
+    chip without a configuration; nearest: {chip id: Table of one row} the closest that was tried.
     """
 
-    question: Question
+    model: str
+    load: tuple
     best: Table
     front: Table
     fronts: dict
     why_not: dict
     nearest: dict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What an exploration found: a Cell for each model and load, in the order asked; counts: of configurations, all cells together."""
+
+    question: Question
+    cells: tuple
     counts: dict
+
+    @property
+    def cell(self) -> Cell:
+        """The first cell, which is the only one of a space with one model and one load."""
+        return self.cells[0]
 
 
 def judge(space: Space, plan: Plan, found, question: Question, progress=None) -> Answer:
@@ -182,74 +184,68 @@ def judge(space: Space, plan: Plan, found, question: Question, progress=None) ->
     found: the blocks, each looked at once, so that a generator of them needs no more memory than one; progress(done, total): called
     after each block; returning False stops with Stopped.
     """
-    tallies, kept, held, done, total = {}, [], 0, 0, plan.rows
+    counts = {"evaluated": 0, "timed": 0, "met": 0, "faults": dict.fromkeys(FAULTS, 0), "missed": {name: 0 for name, _ in question.limits}}
+    kept, held = [], 0
     for block in found:
-        part = _reduce(block, question, plan, space, tallies)
-        if part is not None:
-            kept.append(part)
-            held += len(part)
-            if held > _PRUNE:
-                kept = [_pruned(join(kept), question)]
-                held = len(kept[0])
-        done += block.rows
-        if progress and progress(done, total) is False:
-            raise Stopped(done, total)
-    return _settle(space, plan, kept, question, tallies, done)
+        kept.append(_reduce(block, question, plan, space, counts))
+        held += len(kept[-1])
+        if held > _PRUNE:
+            kept = [_pruned(join(kept), question)]
+            held = len(kept[0])
+        if progress and progress(counts["evaluated"], plan.rows) is False:
+            raise Stopped(counts["evaluated"], plan.rows)
+    counts |= {"configurations": counts["evaluated"] + sum(plan.refused.values()), "refused": plan.refused}
+    table = join(kept) if kept else Table(plan, space, {name: np.zeros(0, dtype=int) for name in (*_PLACE, *NAMES, "fault")})
+    return Answer(question=question, cells=_cells(table, question), counts=counts)
 
 
 class Stopped(Exception):
     """The caller's progress function stopped an exploration; args: configurations done, total."""
 
 
-def _reduce(block: Block, question: Question, plan: Plan, space: Space, tallies: dict):
-    """Count a block by chip and keep its candidates: each chip's front, its best, and its nearest miss where nothing meets."""
-    figures, chips = block.figures, block.shape[0]
-    flat = lambda v: np.broadcast_to(v, block.shape).reshape(chips, -1)
-    fault = block.fault.reshape(chips, -1)
-    timed = fault == 0
-    met, worst, missed = timed, None, {}
+def _reduce(block: Block, question: Question, plan: Plan, space: Space, counts: dict) -> Table:
+    """Count a block and keep its candidates: for each chip and load its front, its best, and its nearest miss where nothing meets."""
+    figures, shape = block.figures, block.shape
+    groups, size, loads = shape[0] * shape[3], shape[1] * shape[2], shape[3]
+    flat = lambda v: np.moveaxis(np.broadcast_to(v, shape), 3, 1).reshape(groups, size)
+    # Back from (group, place within it) to the block's flat index.
+    index = lambda group, place: (group // loads * size + place) * loads + group % loads
+    timed = flat(block.fault) == 0
+    met, worst = timed, None
+    counts["evaluated"] += timed.size
+    counts["timed"] += int(np.count_nonzero(timed))
+    for code, name in enumerate(FAULTS, 1):
+        counts["faults"][name] += int(np.count_nonzero(block.fault == code))
     for name, value in question.limits:
         figure, below = LIMITS[name][:2]
         actual = flat(figures.get(figure))
         good = actual <= value if below else actual >= value
-        missed[name] = np.count_nonzero(timed & ~good, axis=1)
+        counts["missed"][name] += int(np.count_nonzero(timed & ~good))
         met = met & good
         ratio = actual / value if below else value / actual
         worst = ratio if worst is None else np.fmax(worst, ratio)
     figure, less = OBJECTIVES[question.objective][:2]
     goal = flat(figures.get(figure))
     met = met & np.isfinite(goal)
-    goal = np.where(met, goal if less else -goal, np.inf)
-    best, some = goal.argmin(axis=1), met.any(axis=1)
-    met_count, timed_count = np.count_nonzero(met, axis=1), np.count_nonzero(timed, axis=1)
-    faults = np.stack([timed_count, *(np.count_nonzero(fault == k + 1, axis=1) for k in range(len(FAULTS)))], axis=1)
-    size = fault.shape[1]
-    for c in range(chips):
-        t = tallies.setdefault(block.slice.chips[block.at[0] + c].id, _Tally())
-        t.rows, t.timed, t.met = t.rows + size, t.timed + int(timed_count[c]), t.met + int(met_count[c])
-        t.faults += faults[c]
-        for name, counts in missed.items():
-            t.missed[name] = t.missed.get(name, 0) + int(counts[c])
+    counts["met"] += int(np.count_nonzero(met))
+    some = met.any(axis=1)
     rows = []
     if some.any():
+        best = np.where(met, goal if less else -goal, np.inf).argmin(axis=1)
         y = np.where(met, flat(figures.get(FRONT[1])), -np.inf)
         order = np.argsort(np.where(met, flat(figures.tpot_s), np.inf), axis=1)
         ordered = np.take_along_axis(y, order, axis=1)
         record = np.maximum.accumulate(ordered, axis=1)
-        fresh = ordered > np.concatenate((np.full((chips, 1), -np.inf), record[:, :-1]), axis=1)
-        c, at = np.nonzero(fresh)
-        rows += [c * size + order[c, at], np.nonzero(some)[0] * size + best[some]]
-    for c in np.nonzero(~some)[0]:
-        rows.append(np.array([c * size + _closest(block, c, timed[c], None if worst is None else worst[c])]))
-    return table_of(block, np.unique(np.concatenate(rows)), plan, space) if rows else None
-
-
-def _closest(block: Block, c: int, timed, worst) -> int:
-    """The configuration of chip c that comes closest: the least missed limit, or the least missing memory."""
-    if timed.any():
-        return int(np.where(timed, 0.0 if worst is None else np.where(np.isnan(worst), np.inf, worst), np.inf).argmin())
-    share = np.broadcast_to(block.figures.get("memory_share"), block.shape)[c].reshape(-1)
-    return int(np.where(np.isnan(share), np.inf, share).argmin())
+        group, at = np.nonzero(ordered > np.concatenate((np.full((groups, 1), -np.inf), record[:, :-1]), axis=1))
+        rows += [index(group, order[group, at]), index(np.nonzero(some)[0], best[some])]
+    if not some.all():
+        none = np.nonzero(~some)[0]
+        share = flat(figures.get("memory_share"))[none]
+        # Where something has times, the least missed limit; else the least missing memory.
+        miss = np.zeros_like(share) if worst is None else worst[none]
+        miss = np.where(timed[none].any(axis=1, keepdims=True), np.where(timed[none], miss, np.inf), share)
+        rows.append(index(none, np.where(np.isnan(miss), np.inf, miss).argmin(axis=1)))
+    return table_of(block, np.unique(np.concatenate(rows)), plan, space)
 
 
 def judged(table: Table, question: Question) -> tuple:
@@ -267,19 +263,21 @@ def judged(table: Table, question: Question) -> tuple:
     return met, ratios.max(axis=0), ratios.argmax(axis=0)
 
 
-def _by_chip(table: Table) -> dict:
-    """{chip id: row indices}."""
+def _groups(table: Table) -> dict:
+    """{(model, load index): {chip id: row indices}}."""
     groups = {}
-    pairs = np.stack((table.columns["slice"], table.columns["chip"]), axis=1)
-    unique, inverse = np.unique(pairs, axis=0, return_inverse=True)
-    inverse = inverse.reshape(-1)
-    for i, (s, c) in enumerate(unique):
-        groups.setdefault(table.plan.slices[s].chips[c].id, []).append(np.nonzero(inverse == i)[0])
-    return {chip: np.concatenate(rows) for chip, rows in groups.items()}
+    keys = np.stack([table.columns[name] for name in ("slice", "chip", "load")], axis=1).astype(int)
+    unique, inverse = np.unique(keys, axis=0, return_inverse=True)
+    order = np.argsort(inverse.reshape(-1), kind="stable")
+    ends = np.cumsum(np.bincount(inverse.reshape(-1), minlength=len(unique)))
+    for (s, c, load), rows in zip(unique.tolist(), np.split(order, ends[:-1]), strict=True):
+        part = table.plan.slices[s]
+        groups.setdefault((part.arch.id, load), {}).setdefault(part.chips[c].id, []).append(rows)
+    return {cell: {chip: np.concatenate(rows) for chip, rows in chips.items()} for cell, chips in groups.items()}
 
 
 def _chosen(table: Table, question: Question, rows, met, worst) -> tuple:
-    """(best row or None, rows of the front, nearest row) of one chip."""
+    """(best row or None, rows of the front, nearest row or None) of one chip."""
     figure, less = OBJECTIVES[question.objective][:2]
     good = rows[met[rows]]
     if len(good):
@@ -297,43 +295,42 @@ def _pruned(table: Table, question: Question) -> Table:
     """Without the rows that cannot be in the answer."""
     met, worst, _ = judged(table, question)
     keep = []
-    for rows in _by_chip(table).values():
-        best, edge, near = _chosen(table, question, rows, met, worst)
-        keep += [edge] + [np.array([i]) for i in (best, near) if i is not None]
+    for chips in _groups(table).values():
+        for rows in chips.values():
+            best, edge, near = _chosen(table, question, rows, met, worst)
+            keep += [edge] + [np.array([i]) for i in (best, near) if i is not None]
     return table.take(np.unique(np.concatenate(keep)))
 
 
-def _settle(space: Space, plan: Plan, kept: list, question: Question, tallies: dict, done: int) -> Answer:
-    counts = {"configurations": done + sum(plan.refused.values()), "evaluated": done, "refused": plan.refused,
-              "timed": sum(t.timed for t in tallies.values()), "met": sum(t.met for t in tallies.values()),
-              "faults": {name: int(sum(t.faults[i + 1] for t in tallies.values())) for i, name in enumerate(FAULTS)},
-              "missed": {name: sum(t.missed.get(name, 0) for t in tallies.values()) for name, _ in question.limits}}
-    why = {id: plan.lacking.get(id) or "no layout of these chips is possible for this model" for id in space.chip_ids() if id not in tallies}
-    if not kept:
-        none = Table(plan, space, {name: np.zeros(0) for name in (*NAMES, *_PLACE, "fault")})
-        return Answer(question=question, best=none, front=none, fronts={}, why_not=why, nearest={}, counts=counts)
-    table = join(kept)
+def _cells(table: Table, question: Question) -> tuple:
+    """The answer for each model and load of a table of candidates."""
+    space, plan = table.space, table.plan
     met, worst, which = judged(table, question)
-    bests, edges, nearest = [], {}, {}
-    for chip, rows in _by_chip(table).items():
-        best, edge, near = _chosen(table, question, rows, met, worst)
-        if best is not None:
-            bests.append(best)
-            edges[chip] = edge
-        else:
-            nearest[chip] = table.take(np.array([near]))
-            why[chip] = _reason(nearest[chip], tallies[chip], question, worst[near], which[near])
+    groups, found = _groups(table) if len(table) else {}, []
     figure, less = OBJECTIVES[question.objective][:2]
-    bests = np.array(bests, dtype=int)
-    goal = table.columns[figure][bests]
-    bests = bests[np.argsort(goal if less else -goal, kind="stable")]
-    every = np.concatenate(list(edges.values())) if edges else np.zeros(0, dtype=int)
-    x, y = (table.columns[name][every] for name in FRONT)
-    return Answer(question=question, best=table.take(bests), front=table.take(every[front(x, y)]), fronts={c: table.take(rows) for c, rows in edges.items()},
-                  why_not=why, nearest=nearest, counts=counts)
+    for model in dict.fromkeys(part.arch.id for part in plan.slices) or (space.models or (space.base.model,)):
+        for load, tokens in enumerate(space.loads):
+            chips = groups.get((model, load), {})
+            bests, edges, nearest = [], {}, {}
+            why = {id: plan.lacking.get(id) or "no layout of these chips is possible for this model" for id in space.chip_ids() if id not in chips}
+            for chip, rows in chips.items():
+                best, edge, near = _chosen(table, question, rows, met, worst)
+                if best is not None:
+                    bests.append(best)
+                    edges[chip] = edge
+                else:
+                    nearest[chip] = table.take(np.array([near]))
+                    why[chip] = _reason(nearest[chip], question, worst[near], which[near])
+            bests = np.array(bests, dtype=int)
+            goal = table.columns[figure][bests]
+            every = np.concatenate(list(edges.values())) if edges else np.zeros(0, dtype=int)
+            x, y = (table.columns[name][every] for name in FRONT)
+            found.append(Cell(model=model, load=tokens, best=table.take(bests[np.argsort(goal if less else -goal, kind="stable")]), front=table.take(every[front(x, y)]),
+                              fronts={chip: table.take(rows) for chip, rows in edges.items()}, why_not=why, nearest=nearest))
+    return tuple(found)
 
 
-def _reason(near: Table, tally: _Tally, question: Question, ratio: float, which: int) -> str:
+def _reason(near: Table, question: Question, ratio: float, which: int) -> str:
     """One sentence: why a chip has no configuration that meets the question, told at its nearest one."""
     part, chip, layout, batch, _, _ = near.place(0)
     at = f"{layout.devices} chip{'s' if layout.devices > 1 else ''} (tp {layout.tp}{f', pp {layout.pp}' if layout.pp > 1 else ''}), batch {batch:,}"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import lru_cache
 from itertools import product
 
-from .. import view
+from .. import hardware, view
 from ..errors import InputError, nearest
 from ..scenario import Scenario
 from ..units import format_number, format_quantity, parse_quantity
-from .answer import LIMITS, OBJECTIVES, Answer, Question, judge, judged, table_of
+from .answer import LIMITS, OBJECTIVES, Answer, Cell, Question, judge, judged, table_of
 from .figures import BOUNDS, NAMES
 from .fleet import Demand, fleet, read_mix
 from .grid import blocks
@@ -116,9 +116,10 @@ def explore_request(request: dict, progress=None) -> dict:
 
     "ask": "explore" (or left out), "sensitivity" (with "objective" and "step"; see `sensitivity`) or "fleet" (with "mix", the id of a
     preset or the text of a CSV file, "rate", "objective" and the fields of `Demand`; see `fleet`).
-    {"question", "basis", "counts", "best": one row per chip that meets the question, best first, each with "over_best", its objective
+    {"question", "basis", "counts", "model", "prompt", "output", "cached", "best": one row per chip that meets the question, best first, each with "over_best", its objective
     over the best one's; "front": rows, fastest for a user
-    first; "fronts": [{hardware, name, x, y, fragment}] of the best chips; "why_not": [{hardware, name, why, fragment}]}.
+    first; "fronts": [{hardware, name, x, y, fragment}] of the best chips; "why_not": [{hardware, name, why, fragment}],
+    "others": the same from "model" on for every further model and load}.
     Rows are `Table.row` and "text", the same written out. progress(done, total) as in `explore`.
     """
     if not isinstance(request, dict):
@@ -145,20 +146,24 @@ def explore_request(request: dict, progress=None) -> dict:
 def to_dict(found: Answer, space: Space) -> dict:
     """An Answer as plain data, see `explore_request`."""
     figure, less, words = OBJECTIVES[found.question.objective]
-    best = [shown(row) for row in found.best.rows()]
+    cells = [_cell(cell, figure) for cell in found.cells]
+    return {"question": {"objective": found.question.objective, "figure": figure, "less_is_better": less, "words": words, "limits": dict(found.question.limits)},
+            "basis": space.basis, "counts": found.counts, **cells[0], "others": cells[1:]}
+
+
+def _cell(cell: Cell, figure: str) -> dict:
+    best = [shown(row) for row in cell.best.rows()]
     for row in best:
         row["over_best"] = row[figure] / best[0][figure] if best[0][figure] else None
     fronts = []
     for row in best[:SHOWN]:
-        table = found.fronts[row["hardware"]]
-        rows = table.rows()
+        rows = cell.fronts[row["hardware"]].rows()
         fronts.append({"hardware": row["hardware"], "name": row["name"], "x": [r["tokens_per_s_per_user"] for r in rows], "y": [r["served_tokens_per_s_per_device"] for r in rows],
                        "title": [title(r) for r in rows], "fragment": [r["fragment"] for r in rows]})
-    from ..hardware import load
-    why = [{"hardware": id, "name": load(id).name if id != "custom" else "custom chip", "why": text, "fragment": found.nearest[id].scenario(0).to_fragment() if id in found.nearest else None}
-           for id, text in found.why_not.items()]
-    return {"question": {"objective": found.question.objective, "figure": figure, "less_is_better": less, "words": words, "limits": dict(found.question.limits)},
-            "basis": space.basis, "counts": found.counts, "best": best, "front": [shown(row) for row in found.front.rows()], "fronts": fronts, "why_not": why}
+    why = [{"hardware": id, "name": hardware.load(id).name if id != "custom" else "custom chip", "why": text,
+            "fragment": cell.nearest[id].scenario(0).to_fragment() if id in cell.nearest else None} for id, text in cell.why_not.items()]
+    prompt, output, cached = cell.load
+    return {"model": cell.model, "prompt": prompt, "output": output, "cached": cached, "best": best, "front": [shown(row) for row in cell.front.rows()], "fronts": fronts, "why_not": why}
 
 
 def title(row: dict) -> str:
