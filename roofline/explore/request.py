@@ -27,7 +27,7 @@ FIELDS = {
     "pipeline": "try pipeline stages too (yes or no)", "replicas": "try copies that share nothing too (yes or no)", "basis": "limit or expected",
     "objective": f"one of {', '.join(OBJECTIVES)}", **{name: f"limit of {words[4]}" for name, words in LIMITS.items()},
 }
-KEEP = 1_500_000  # configurations whose figures are kept, so that a new question of the same space needs no new evaluation
+KEEP = 600_000  # configurations (about a second in a browser) whose figures are kept, so that a new question of the same space needs no new evaluation
 SHOWN = 12  # chips whose whole front is told
 
 
@@ -103,9 +103,9 @@ def _kept(space: Space) -> tuple:
 
 
 def answered(space: Space, question: Question, progress=None) -> Answer:
-    """`explore`, with the figures of the last spaces kept if they are small enough."""
+    """`explore`, with the figures of the last spaces kept if they are small enough; progress is told of larger ones."""
     made = plan(space)
-    if made.rows > KEEP or progress:
+    if made.rows > KEEP:
         return judge(space, made, blocks(space, made), question, progress)
     made, found = _kept(space)
     return judge(space, made, found, question)

@@ -17,6 +17,7 @@ from ..units import parse_quantity
 
 BATCHES = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 MAX_ROWS = 200_000_000  # configurations of one space
+MAX_DEVICES = 64  # numbers of chips; each is factored into layouts
 MAX_SLICES = 20_000  # sets of models, formats and levers
 MAX_VALUES = 4096  # values of one axis
 # Scenario fields that a lever may change; the rest are axes of their own, or would make the price or the load another question's.
@@ -65,6 +66,8 @@ class Space:
                     raise InputError(f.name, f"{len(value):,} values", f"must be at most {MAX_VALUES:,}")
                 put(f.name, tuple(value))
         put("devices", _numbers(self.devices, "devices", 1, 65536))
+        if len(self.devices) > MAX_DEVICES:
+            raise InputError("devices", f"{len(self.devices):,} values", f"must be at most {MAX_DEVICES}")
         put("batches", _numbers(self.batches, "batch", 1, 10_000_000))
         put("drafts", _numbers(self.drafts or (self.base.draft,), "draft", 0, 1000))
         put("loads", tuple(dict.fromkeys(_load(x) for x in self.loads)) or ((self.base.prompt, self.base.output, self.base.cached),))
