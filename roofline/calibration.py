@@ -15,7 +15,7 @@ from functools import lru_cache
 from importlib import resources
 
 from .errors import InputError, nearest
-from .numeric import exp, maximum, minimum, where
+from .numeric import any_true, exp, first, maximum, minimum, where
 from .roof import link_seconds
 
 # name: (kind, centre, {level: how far that level may move it [standard deviations of a log or logit]}, meaning)
@@ -171,8 +171,9 @@ def collective_seconds(busy, latency, messages, share, each):
 
 def packing_of(op) -> str:
     """How a product's weights are packed: "wide" (16 bits or more), "byte", or "nibble" (under 7 bits), from its own bytes."""
-    elements = op.flops / (2.0 * op.tokens) if op.tokens else 0.0
-    bits = 8.0 * op.weight_bytes / elements if elements else 16.0
+    # Of an array the first will do: bits are a property of the weights, whatever runs through them.
+    elements = first(op.flops) / (2.0 * first(op.tokens)) if first(op.tokens) else 0.0
+    bits = 8.0 * first(op.weight_bytes) / elements if elements else 16.0
     return "wide" if bits >= 15.5 else "byte" if bits >= 7 else "nibble"
 
 
@@ -184,10 +185,10 @@ def op_expected(op, roofs, tp, e: Efficiency, rounds: float = 1.0):
     shards = minimum(tp, op.kv_shards)
     if op.roof == "vector":
         return (op.weight_bytes * rounds + op.activation_bytes) / share / (roofs.bandwidth * e.bandwidth) + op.count * rounds * e.launch_s
-    if op.group == "attention_core" or not op.tokens:
+    if op.group == "attention_core" or not any_true(op.tokens > 0):
         moved = (op.kv_read_bytes + op.kv_write_bytes) / shards + op.activation_bytes / share
-        return attention_seconds(op.flops / share, moved, few_queries(op) / share * e.scan / roofs.peaks["vector"], roofs.peaks[op.roof] * (e.attention or e.compute),
-                                 roofs.bandwidth * (e.cache_bandwidth or e.bandwidth), op.count, e.launch_s, rounds, e.norm)
+        return attention_seconds(op.flops / share, moved, few_queries(op) / share * e.scan / roofs.peaks["vector"], roofs.peaks[op.roof] * where(e.attention > 0, e.attention, e.compute),
+                                 roofs.bandwidth * where(e.cache_bandwidth > 0, e.cache_bandwidth, e.bandwidth), op.count, e.launch_s, rounds, e.norm)
     packing = packing_of(op)
     apart = 1.0 - e.skew * (1.0 - 1.0 / op.reach)
     weights = op.flops / (2.0 * op.tokens) / share * apart
@@ -204,12 +205,12 @@ def few_queries(op):
 
 def rounds_of(e: Efficiency, p) -> float:
     """Pieces that a prefill pass is cut into: tokens / chunk, at least 1 (1 for a decode step)."""
-    return 1.0 if p.steps or not e.chunk else maximum(1.0, p.tokens / e.chunk)
+    return 1.0 if p.decodes or not e.chunk else maximum(1.0, p.tokens / e.chunk)
 
 
 def overhead(e: Efficiency, p, rounds: float = 1.0):
     """Seconds a pass costs besides its operators [s]: each of its rounds, and each of its sequences."""
-    return e.step_s * rounds + (e.sequence_s if p.steps else e.request_s) * p.sequences
+    return e.step_s * rounds + (e.sequence_s if p.decodes else e.request_s) * p.sequences
 
 
 def expected_time(ops, roofs, layout, e: Efficiency, p, rounds: float = 1.0):

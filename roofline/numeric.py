@@ -60,6 +60,15 @@ def any_true(condition) -> bool:
     return bool(condition.any()) if is_array(condition) else bool(condition)
 
 
+def first(x):
+    """A number itself, or the first element of an array.
+
+    >>> first(3)
+    3
+    """
+    return x.flat[0] if is_array(x) else x
+
+
 def where(condition, a, b):
     """`a` where the condition holds, else `b`. Both are evaluated.
 
