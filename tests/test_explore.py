@@ -40,8 +40,13 @@ def same(a, b) -> bool:
     return math.isclose(a, b, **NEAR)
 
 
-def expect(report) -> dict:
+def expect(report, basis: str = "limit") -> dict:
     """The figures of a row, from a Report."""
+    if basis == "expected":
+        s, c = report.serving, report.cost
+        found = {name: s["expected_" + name] for name in ("ttft_s", "tpot_s", "tokens_per_s_per_user", "tokens_per_s", "tokens_per_s_per_device", "requests_per_s")}
+        return found | {name: c["expected_" + name] for name in ("usd_per_million_input_tokens", "usd_per_million_output_tokens", "usd_per_million_output_tokens_all_in")} | {
+            "joules_per_output_token": report.energy["joules_per_output_token"], "total_bytes": report.memory["total_bytes"]}
     s, c, e, m, pools = report.serving, report.cost, report.energy, report.memory, report.serving["disaggregated"]
     found = {name: s[name] for name in ("ttft_s", "tpot_s", "tokens_per_s_per_user", "tokens_per_s", "tokens_per_s_per_device", "requests_per_s")}
     found |= {name: c[name] for name in ("usd_per_million_input_tokens", "usd_per_million_output_tokens", "usd_per_million_output_tokens_all_in")}
@@ -70,14 +75,17 @@ def check(table, i):
         return
     report = evaluate(scenario)
     if fault == 0:
-        for name, value in expect(report).items():
+        for name, value in expect(report, table.space.basis).items():
             assert same(float(table.columns[name][i]), value), (name, float(table.columns[name][i]), value, scenario)
         if not scenario.prefill_hardware:
-            assert same(float(table.columns["ttft_alone_s"][i]), evaluate(scenario.replace(batch=1)).serving["ttft_s"])
+            alone = evaluate(scenario.replace(batch=1)).serving["ttft_s" if table.space.basis == "limit" else "expected_ttft_s"]
+            assert same(float(table.columns["ttft_alone_s"][i]), alone)
         assert BOUNDS[int(table.columns["bound"][i])] == report.decode.bound
     elif FAULTS[fault - 1] == "memory":
         assert report.memory["fits"] is False and report.serving["tpot_s"] is None
         assert same(float(table.columns["total_bytes"][i]), report.memory["total_bytes"])
+    elif FAULTS[fault - 1] == "unmeasured":
+        assert report.serving["expected_tpot_s"] is None and report.serving["tpot_s"] is not None
     elif FAULTS[fault - 1] == "prefill":
         assert report.serving["disaggregated"]["prefill_fits"] is False
 
@@ -101,6 +109,20 @@ def test_every_row_is_what_evaluate_says(data):
     if found:
         for k in draw(st.lists(st.integers(0, len(found) - 1), min_size=1, max_size=6)):
             check(*found[k])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_expectations_are_those_of_evaluate(data):
+    draw = data.draw
+    one = lambda *values: draw(st.sampled_from(values))
+    base = Scenario(engine=one("any", "none"), efficiency_compute=one(0.6, 0.35), efficiency_bandwidth=one(0.8, None))
+    space = Space(base=base, models=(one(*MODELS),), chips=tuple(draw(st.lists(st.sampled_from(CHIPS), min_size=1, max_size=3, unique=True))), devices=(one(1, 2, 4, 8),),
+                  weights=(one("auto", "bf16", "fp8", "int4-g128", "q4_k_m"),), kv=(one("auto", "fp8"),), batches=(one(1, 7), one(64, 300)), loads=((one(100, 9000), one(1, 300)),),
+                  drafts=(one(0, 3),), basis="expected")
+    found = list(rows(space))
+    for k in draw(st.lists(st.integers(0, len(found) - 1), min_size=1, max_size=5)):
+        check(*found[k])
 
 
 WIDE = Space(base=Scenario(model="llama-3.1-70b", prompt=1024, output=256), weights=("bf16", "fp8"), kv=("bf16", "fp8"))

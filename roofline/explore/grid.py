@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from .. import calibration, cost, formats, hardware, memory, parallel, roof, serving
+from .. import cost, formats, hardware, memory, parallel, roof, serving
 from ..errors import InputError
 from ..fabric import fabric_of
 from ..parallel import Layout
@@ -22,6 +22,7 @@ from ..scenario import Scenario, formats_of
 from ..service import draft_seconds, lone_prefill, pool_wire, token_seconds
 from .fabrics import Fabrics
 from .figures import Figures, Pool
+from .reached import Reached, reached
 from .space import Plan, Slice, Space
 
 CHUNK = 1 << 16  # configurations of one broadcast: large enough to hide the cost of a call, small enough for a cache
@@ -100,6 +101,7 @@ class Piece:
     shape: tuple
     chips: Columns
     resolved: SimpleNamespace
+    reached: Reached | None
 
 
 def pieces(space: Space, plan: Plan):
@@ -117,15 +119,16 @@ def pieces(space: Space, plan: Plan):
             width = max(1, CHUNK // (loads * len(chips.each)))
             for l in range(0, layouts, stride):
                 for b in range(0, batches, width):
-                    yield _piece(space, part, number, (c, l, b, 0), chips, part.layouts[l:l + stride], space.batches[b:b + width])
+                    yield _piece(space, part, number, (c, l, b, 0), chips, part.layouts[l:l + stride], space.batches[b:b + width], kept)
 
 
-def _piece(space: Space, part: Slice, number: int, at: tuple, chips: Columns, layouts: tuple, batches: tuple) -> Piece:
+def _piece(space: Space, part: Slice, number: int, at: tuple, chips: Columns, layouts: tuple, batches: tuple, kept: dict) -> Piece:
     s = SimpleNamespace(**{n: getattr(part.scenario, n) for n in _FIELDS})
     s.batch = _row(batches, 2)
     s.prompt, s.output, s.cached = (_row([x[i] for x in space.loads], 3) for i in range(3))
     r = SimpleNamespace(scenario=s, arch=part.arch, drafter=part.drafter, layout=_layouts(layouts), fabric=chips.fabric, **part.formats)
-    return Piece(slice=part, number=number, at=at, shape=(len(chips.each), len(layouts), len(batches), len(space.loads)), chips=chips, resolved=r)
+    return Piece(slice=part, number=number, at=at, shape=(len(chips.each), len(layouts), len(batches), len(space.loads)), chips=chips, resolved=r,
+                 reached=reached(r, chips.each, layouts, kept) if space.basis == "expected" else None)
 
 
 def _evaluate(piece: Piece):
@@ -134,8 +137,10 @@ def _evaluate(piece: Piece):
     common = {"slice": piece.slice, "number": piece.number, "at": piece.at, "shape": piece.shape}
     with np.errstate(all="ignore"):
         roofs = chips.roofs(r.layout)
-        figures, unfit, unlinked = _together(r, chips, roofs)
+        figures, unfit, unlinked = _together(r, chips, roofs, piece.reached)
         fault = np.zeros(piece.shape, dtype=np.int8)
+        if piece.reached:
+            np.copyto(fault, 4, where=np.isnan(figures.tpot_s))
         np.copyto(fault, 1, where=unfit)
         np.copyto(fault, 2, where=unlinked)
         yield Block(**common, pool=0, fault=fault, figures=figures)
@@ -171,12 +176,12 @@ def evaluate_variants(r, chips: list, fields: dict, prices: list, powers: list) 
     return figures, np.broadcast_to(unfit, (len(chips), 1, 1, 1)).reshape(-1)
 
 
-def prefill_alone(r, roofs: Roofs):
-    """Prefill of one prompt that arrives by itself [s]."""
-    return times(r, replace(prefill_pass(r.scenario, r.layout), sequences=1.0), roofs, stages=r.layout.pp)[1]
+def prefill_alone(r, roofs: Roofs, e=None):
+    """Prefill of one prompt that arrives by itself [s], at the limit or as expected with the efficiencies e."""
+    return times(r, replace(prefill_pass(r.scenario, r.layout), sequences=1.0), roofs, e, r.layout.pp)[1 if e is None else 2]
 
 
-def _together(r, chips: Columns, roofs: Roofs) -> tuple:
+def _together(r, chips: Columns, roofs: Roofs, e: Reached | None = None) -> tuple:
     """(figures, where memory is too small, where no link is known) of configurations that prefill and decode on the same chips."""
     s, layout = r.scenario, r.layout
     drafter = sum(formats.weight_bytes(r.drafter, r.drafter.quantization or formats.parse("bf16"))) if r.drafter else 0
@@ -184,14 +189,15 @@ def _together(r, chips: Columns, roofs: Roofs) -> tuple:
                                                  block=s.block, offload=s.offload, offload_kv=s.offload_kv, extra=drafter)
     total = stored + each * s.batch + working + other
     available = chips.memory_bytes * (layout.tp * layout.pp) * s.utilisation
-    _, ttft, _ = times(r, prefill_pass(s, layout), roofs, stages=layout.pp)
-    alone = prefill_alone(r, roofs)
-    parts, step, _ = times(r, decode_pass(s, layout, s.draft + 1), roofs)
-    tpot = step
+    ttft = times(r, prefill_pass(s, layout), roofs, e, layout.pp)[1 if e is None else 2]
+    alone = prefill_alone(r, roofs, e)
+    parts, step, expected = times(r, decode_pass(s, layout, s.draft + 1), roofs, e)
+    stretch = 1.0 if expected is None else expected / step
+    tpot = step * stretch
     if s.draft:
         plain = roof.longest(roof.limit_parts(operators_of(r, decode_pass(s, layout)), roofs, layout))
         drafting = draft_seconds(r, decode_pass(s, layout), roofs, plain) * s.draft
-        tpot = token_seconds(step, drafting, serving.accepted_tokens(s.acceptance, s.draft))
+        tpot = token_seconds(step, drafting, serving.accepted_tokens(s.acceptance, s.draft), stretch)
     net = np.maximum(parts[2], parts[3])
     bound = np.where((net > parts[0]) & (net > parts[1]), 2, np.where(parts[0] > parts[1], 0, 1)).astype(np.int8)
     figures = Figures(ttft_s=ttft, ttft_alone_s=alone, tpot_s=tpot, prefill_s=ttft, batch=s.batch, fresh=s.prompt - s.cached, output=s.output, dp=layout.dp, devices=layout.devices,

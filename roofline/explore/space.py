@@ -89,8 +89,8 @@ class Space:
         put("levers", tuple(_lever(x) for x in self.levers) or ((),))
         if self.basis not in ("limit", "expected"):
             raise InputError("basis", self.basis, "must be limit or expected")
-        if self.basis == "expected":
-            raise InputError("basis", "expected", "is not explored yet; use limit")
+        if self.basis == "expected" and self.prefill:
+            raise InputError("basis", "expected", "does not cover separate prefill pools; use limit")
         vendors = {hardware.load(i).vendor.lower(): hardware.load(i).vendor for i in hardware.ids()}
         kinds = {hardware.load(i).kind for i in hardware.ids()}
         for name in self.vendors:
