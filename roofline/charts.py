@@ -24,15 +24,18 @@ FONT = "system-ui, sans-serif"
 _FONT = value(FONT)  # a font name given to a glyph would be taken for a column
 
 
-def roofline_figure(report: dict | None = None) -> Plot:
+def roofline_figure(report: dict | None = None, *, columns: dict | None = None, palette: dict = PALETTE,
+                    x_label: str = "Work per byte: FLOP for each byte of weights and KV cache", y_label: str = "FLOP/s per chip") -> Plot:
     """The roofline chart: fields, roofs, ridge, ceilings, operators, expectations and the two phases.
 
-    report: `Report.to_dict()`, or None for an empty figure of the same models.
+    report: `Report.to_dict()`, or None for an empty figure of the same models; columns: ready ones instead (plot/layout.py makes them
+    for figures in files); palette: colours of axes and grid.
     """
-    columns = roofline_sources(report, PALETTE) if report else {name: {} for name in SOURCES}
+    columns = columns or (roofline_sources(report, palette) if report else {name: {} for name in SOURCES})
     span = columns.get("range") or {"x0": 0.1, "x1": 1e4, "y0": 1e11, "y1": 1e15}
-    plot = _log_plot("roofline", span, "Work per byte: FLOP for each byte of weights and KV cache", "FLOP/s per chip")
-    source = {name: ColumnDataSource(columns.get(name) or {c: [] for c in SOURCES[name]}, name=f"roofline.{name}") for name in SOURCES}
+    plot = _log_plot("roofline", span, x_label, y_label, palette)
+    taken = lambda name: {c: v for c, v in (columns.get(name) or {}).items() if c in SOURCES[name]}
+    source = {name: ColumnDataSource(taken(name) or {c: [] for c in SOURCES[name]}, name=f"roofline.{name}") for name in SOURCES}
     add = plot.add_glyph
     add(source["fields"], Patches(xs="xs", ys="ys", fill_color="color", fill_alpha=0.07, line_color=None))
     add(source["ridges"], Segment(x0="x", x1="x", y0="y0", y1="y", line_color="color", line_dash="dotted", line_width=1.2))
@@ -78,7 +81,7 @@ def sweep_figure() -> Plot:
     return plot
 
 
-def _log_plot(name: str, span: dict, x_label: str, y_label: str) -> Plot:
+def _log_plot(name: str, span: dict, x_label: str, y_label: str, palette: dict = PALETTE) -> Plot:
     """An empty log-log plot whose ranges, axes and ticks carry names."""
     plot = Plot(
         name=f"{name}.plot", x_range=Range1d(span["x0"], span["x1"], name=f"{name}.x_range"), y_range=Range1d(span["y0"], span["y1"], name=f"{name}.y_range"),
@@ -90,11 +93,11 @@ def _log_plot(name: str, span: dict, x_label: str, y_label: str) -> Plot:
         axis = LogAxis(
             name=f"{name}.{side}", axis_label=label, ticker=FixedTicker(ticks=list(labels), minor_ticks=[m * 10.0**e for e in range(low, high) for m in range(2, 10)]),
             major_label_overrides=labels, axis_label_text_font=FONT, axis_label_text_font_size="12px", axis_label_text_font_style="normal",
-            major_label_text_font=FONT, major_label_text_font_size="12px", axis_line_color=PALETTE["rule"], major_tick_line_color=PALETTE["rule"],
-            minor_tick_line_color=None, major_label_text_color=PALETTE["muted"], axis_label_text_color=PALETTE["muted"], major_tick_in=0, major_tick_out=4,
+            major_label_text_font=FONT, major_label_text_font_size="12px", axis_line_color=palette["rule"], major_tick_line_color=palette["rule"],
+            minor_tick_line_color=None, major_label_text_color=palette["muted"], axis_label_text_color=palette["muted"], major_tick_in=0, major_tick_out=4,
         )
         plot.add_layout(axis, side)
-        plot.add_layout(Grid(name=f"{name}.grid_{side}", axis=axis, dimension=0 if side == "below" else 1, grid_line_color=PALETTE["rule"], grid_line_alpha=0.8))
+        plot.add_layout(Grid(name=f"{name}.grid_{side}", axis=axis, dimension=0 if side == "below" else 1, grid_line_color=palette["rule"], grid_line_alpha=0.8))
     plot.add_tools(PanTool(), WheelZoomTool(), ResetTool())
     plot.toolbar.active_drag = plot.toolbar.active_scroll = None  # so that the page scrolls over the chart
     return plot
