@@ -39,11 +39,14 @@ def assemble(python: Path, dist: Path, options) -> None:
     step("prerender", "computing the default answer and its figures (CPython, Bokeh)",
          fingerprint([*package, SITE / "py", SITE / "build" / "prerender.py", SITE / "i18n", ROOT / "requirements" / "build.txt"]), [page],
          lambda: run([python, SITE / "build" / "prerender.py", page], what="prerendering", env={"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0"}), force)
+    views = WORK / "views"
+    step("views", "making the views that are loaded on demand", fingerprint([*package, SITE / "learn", SITE / "build" / "views.py", ROOT / "requirements" / "build.txt"]),
+         [views / "figures.json"], lambda: run([python, SITE / "build" / "views.py", views], what="making the views", env={"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0"}), force)
     say("writing dist/")
     fresh = WORK / "dist"
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir()
-    _write_site(fresh, json.loads(page.read_text("utf-8")), pyodide, wheel, image, wheels, numpy)
+    _write_site(fresh, json.loads(page.read_text("utf-8")), pyodide, wheel, image, wheels, numpy, views)
     shutil.rmtree(dist, ignore_errors=True)
     fresh.rename(dist)
 
@@ -60,7 +63,7 @@ def _snapshot(python: Path, pyodide: Path, wheel: Path, image: Path) -> None:
     say(f"  {made['modules']} modules, {made['raw'] / 1e6:.1f} MB raw, {made['packed'] / 1e6:.2f} MB packed")
 
 
-def _write_site(dist: Path, page: dict, pyodide: Path, wheel: Path, image: Path, wheels: dict, numpy: Path | None) -> None:
+def _write_site(dist: Path, page: dict, pyodide: Path, wheel: Path, image: Path, wheels: dict, numpy: Path | None, views: Path) -> None:
     """Copy everything into its folder, then write what names it: manifest, service worker, index."""
     put = _Putter(dist)
     put.folder(f"pyodide-{fetch.PYODIDE_VERSION}", {n: pyodide / n for n in fetch.PYODIDE_FILES if n != "pyodide-lock.json"}, "engine", {"python_stdlib.zip": "extra"})
@@ -70,11 +73,13 @@ def _write_site(dist: Path, page: dict, pyodide: Path, wheel: Path, image: Path,
     if numpy:
         put.folder("numpy-" + numpy.name.split("-")[1], {numpy.name: numpy}, "extra")
     names = {p.relative_to(SITE).as_posix(): p for d in ("css", "js", "i18n", "icons") for p in sorted((SITE / d).rglob("*")) if p.is_file() and p.name not in ("sw.js", "en.json")}
-    # English is in the HTML; other languages and the icons of an installed page are not needed for the first paint.
-    app = put.folder("app", names, "shell", {n: "engine" for n in names if n.startswith("i18n/") or n.endswith(".png")})
+    # English is in the HTML; other languages, the views and the icons of an installed page are not needed for the first paint.
+    late = lambda n: n.startswith(("i18n/", "js/views/")) or n == "css/views.css" or n.endswith(".png")
+    app = put.folder("app", names, "shell", {n: "engine" for n in names if late(n)})
+    on_demand = put.folder("views", {p.name: p for p in views.iterdir()}, "engine", {"measured.json": "extra"})
     by_name = {Path(a["path"]).name: {k: a[k] for k in ("path", "bytes", "sha256")} for a in put.assets}
     build = {
-        "version": page["version"], "pyodide": f"pyodide-{fetch.PYODIDE_VERSION}/", "app": app, "snapshot": by_name["snapshot.bin"], "wheel": by_name[wheel.name],
+        "version": page["version"], "pyodide": f"pyodide-{fetch.PYODIDE_VERSION}/", "app": app, "views": on_demand, "snapshot": by_name["snapshot.bin"], "wheel": by_name[wheel.name],
         "bridge": by_name["bridge.py"], "micropip": by_name[wheels["micropip"].name], "packaging": by_name[wheels["packaging"].name],
         "numpy": by_name[numpy.name] if numpy else None, "wasm": by_name["pyodide.asm.wasm"], "lock": _lock(pyodide, by_name, wheels, numpy),
     }

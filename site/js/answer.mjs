@@ -11,7 +11,7 @@ export function showFigures(view, explain) {
     const value = h("button", { type: "button", class: "figure num", dataset: { figure: f.key }, title: t("figure.open"), onclick: () => explain(f.key) }, f.value, unit);
     const more = f.expected ? h("small", {}, t("figure.expected", f.expected))
       : f.key === "memory" ? h("small", {}, f.of ? t("figure.memory.of", { of: f.of }) : t("figure.memory.unknown"))
-        : h("small", {}, f.value === "–" ? "" : t(`figure.${f.key}.note`));
+        : h("small", {}, f.value === "–" ? [] : rich(`figure.${f.key}.note`));
     const bar = f.share !== undefined && f.share !== null ? h("span", { class: `meter ${f.role}`, "aria-hidden": "true" }, h("i", { style: { width: `${Math.min(100, 100 * f.share)}%` } })) : null;
     return h("div", { class: "cell" }, h("dt", { title: t(`figure.${f.key}.gloss`) }, label), h("dd", {}, value, bar, more));
   }));

@@ -5,7 +5,14 @@ import { h } from "./dom.mjs";
 
 /** @type {Record<string, string>} */ let words = {};
 /** @type {Record<string, string>} */ let english = {};
+/** Words that views bring along when they are first opened (lazy.mjs). @type {Record<string, Record<string, string>>} */ const more = { en: {}, zh: {} };
 export let language = "en";
+
+/** @param {string} key */
+const find = (key) => words[key] ?? more[language][key] ?? english[key] ?? more.en[key];
+
+/** @param {string} name @param {Record<string, string>} brought */
+export function addWords(name, brought) { Object.assign(more[name], brought); }
 
 /** @param {Record<string, string>} base */
 export function useEnglish(base) { english = base; words = base; }
@@ -24,29 +31,34 @@ export async function useLanguage(name, app) {
 
 /** A text by key, with {names} filled in. A key that is missing shows itself. @param {string} key @param {Record<string, any>} [values] */
 export function t(key, values = {}) {
-  const text = words[key] ?? english[key] ?? key;
+  const text = (find(key) ?? key).replace(/\[\[\w+\|(.+?)\]\]/g, "$1");
   return text.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole)).replaceAll("**", "");
 }
 
 /** @param {string} key */
-export const has = (key) => key in words || key in english;
+export const has = (key) => find(key) !== undefined;
 
 /** A name the engine gives, in the reader's language where there is a word for it. @param {string} prefix @param {string} name */
 export const named = (prefix, name) => (has(`${prefix}.${name}`) ? t(`${prefix}.${name}`) : name);
 
 /**
- * A text by key as nodes: {names} may be elements, **words** are set strong.
- * @param {string} key @param {Record<string, any>} values @returns {any[]}
+ * A text by key as nodes: {names} may be elements, **words** are set strong, [[kv|KV cache]] is a term with a gloss.
+ * @param {string} key @param {Record<string, any>} values
  */
-export function rich(key, values = {}) {
-  const text = words[key] ?? english[key] ?? key;
+export const rich = (key, values = {}) => nodes(find(key) ?? key, values);
+
+/** A term of the field: its gloss shows on hover and focus (gloss.mjs). @param {string} id @param {string} text */
+export const term = (id, text) => h("span", { class: "term", tabindex: "0", dataset: { term: id } }, text);
+
+/** The same for a text that is already at hand. @param {string} text @param {Record<string, any>} values @returns {any[]} */
+export function nodes(text, values = {}) {
   return text.split(/(\*\*.+?\*\*)/).flatMap((part) => {
     const strong = part.startsWith("**");
-    const nodes = part.replaceAll("**", "").split(/(\{\w+\})/).filter(Boolean).map((piece) => {
-      const name = /^\{(\w+)\}$/.exec(piece)?.[1];
-      return name && name in values ? values[name] : piece;
+    const found = part.replaceAll("**", "").split(/(\{\w+\}|\[\[.+?\]\])/).filter(Boolean).map((piece) => {
+      const name = /^\{(\w+)\}$/.exec(piece)?.[1], marked = /^\[\[(\w+)\|(.+)\]\]$/.exec(piece);
+      return marked ? term(marked[1], marked[2]) : name && name in values ? values[name] : piece;
     });
-    return strong ? [h("strong", {}, ...nodes)] : nodes;
+    return strong ? [h("strong", {}, ...found)] : found;
   });
 }
 

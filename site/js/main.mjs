@@ -10,6 +10,8 @@ import { openExplanation } from "./explain.mjs";
 import { Question } from "./fields.mjs";
 import { language, rich, t, useEnglish, useLanguage } from "./i18n.mjs";
 import { keepOffline } from "./offline.mjs";
+import { showGlosses } from "./gloss.mjs";
+import { lazyTab } from "./lazy.mjs";
 import { listenForConfigs, openPaste } from "./paste.mjs";
 import { memoryTab, methodTab, operatorsTab, timeTab } from "./panels.mjs";
 import { Sentence } from "./sentence.mjs";
@@ -163,7 +165,7 @@ function start() {
   readPalette();
   question.draw();
   sentence.draw();
-  tabs = new Tabs([operatorsTab(page.latest), timeTab(page.latest), memoryTab(page.latest), sweepTab(page), leversTab(page), compareTab(page), methodTab(page.latest)], (id) => { state.page.view = id === "operators" ? /** @type {any} */ (undefined) : id; state.writeAddress(); });
+  tabs = new Tabs([operatorsTab(page.latest), timeTab(page.latest), memoryTab(page.latest), sweepTab(page), leversTab(page), compareTab(page), ...["learn"].map((id) => lazyTab(page, id)), methodTab(page.latest)], (id) => { state.page.view = id === "operators" ? /** @type {any} */ (undefined) : id; state.writeAddress(); });
   tabs.draw();
   show();
   showBoot(engine);
@@ -195,6 +197,7 @@ function start() {
     if ((event.ctrlKey || event.metaKey) && event.key === "z" && !typing) { event.preventDefault(); state.undo(); }
   });
   listenForConfigs(page);
+  showGlosses(build);
   readAddress(true);
   const embed = () => chart.embed().then(() => { chart.words(); chart.show(result.chart); document.documentElement.dataset.chart = "yes"; });
   if (/** @type {any} */ (globalThis).Bokeh) embed();

@@ -13,7 +13,7 @@ from functools import lru_cache
 from importlib.util import find_spec
 
 import roofline
-from roofline import catalogue, chart_data, formats, hardware, levers, view
+from roofline import catalogue, chart_data, formats, hardware, levers, view, view_learn
 from roofline import explain as working
 from roofline.errors import InputError
 from roofline.model import kv_bytes_per_token, parameters
@@ -237,9 +237,15 @@ def _explore(params: dict) -> dict:
     return explore.explore_request(params)
 
 
+def _learn(params: dict) -> dict:
+    """{form or link, knob} -> {numbers: what a lesson's texts name, of that question; labels: of the knob's values}."""
+    scenario = Scenario.from_fragment(str(params["link"]))[0] if "link" in params else scenario_of(params.get("form", {}))
+    return {"numbers": view_learn.numbers(scenario), "labels": view_learn.labels(params.get("knob") or {})}
+
+
 METHODS = {
     "evaluate": _evaluate, "catalogue": _catalogue, "parse_config": _parse_config, "link": _link, "from_link": _from_link,
-    "sweep": _sweep, "levers": _levers, "layouts": _layouts, "compare": _compare, "explain": _explain, "explore": _explore, "export": _export, "ping": _ping,
+    "sweep": _sweep, "levers": _levers, "layouts": _layouts, "compare": _compare, "explain": _explain, "explore": _explore, "export": _export, "learn": _learn, "ping": _ping,
 }
 
 
@@ -257,7 +263,7 @@ def warm() -> None:
              ("link", {"form": form}), ("from_link", {"fragment": Scenario(model="pasted", config=config).to_fragment()}), ("sweep", {"form": form}),
              ("sweep", {"form": form, "axis": "devices", "trail": True}), ("levers", {"form": form}), ("layouts", {"form": form}), ("compare", {"a": form, "b": form | {"batch": "64"}}),
              ("evaluate", {"form": form | {"draft": "3", "rate": "1", "chunk": "512", "prefill_hardware": "h100-sxm"}}),
-             ("export", {"form": form}), ("ping", {}), *(("explain", {"form": form, "key": key}) for key in working.KEYS), ("nonsense", {})]
+             ("learn", {"form": form, "knob": {"field": "hardware", "values": ["h100-sxm"]}}), ("export", {"form": form}), ("ping", {}), *(("explain", {"form": form, "key": key}) for key in working.KEYS), ("nonsense", {})]
     for method, params in calls:
         answer = json.loads(handle(_dump({"v": PROTOCOL, "id": 0, "method": method, "params": params})))
         if not answer["ok"] and answer["error"]["kind"] == "bug":

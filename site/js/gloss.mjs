@@ -1,0 +1,44 @@
+// @ts-check
+// One line on every term of the field, on hover and on focus. The glossary is fetched when the first gloss is wanted.
+
+import { h } from "./dom.mjs";
+import { language } from "./i18n.mjs";
+
+/** @typedef {{id: string, en: [string, string], zh: [string, string]}} Term */
+
+/** @type {Promise<Term[]> | null} */ let soon = null;
+
+/** All terms, in the order a newcomer meets them. @param {{views: string}} build @returns {Promise<Term[]>} */
+export function glossary(build) {
+  soon ??= fetch(new URL(`${build.views}glossary.json`, document.baseURI)).then((response) => (response.ok ? response.json() : Promise.reject(new Error(`glossary.json answered ${response.status}`)))).then((file) => file.terms);
+  soon.catch(() => { soon = null; });
+  return soon;
+}
+
+/** Show glosses for every element with class "term", now and later. @param {{views: string}} build */
+export function showGlosses(build) {
+  const box = h("div", { id: "gloss", class: "gloss", role: "tooltip", hidden: true });
+  document.body.append(box);
+  /** @type {any} */ let shown = null;
+  const hide = () => { shown?.removeAttribute("aria-describedby"); shown = null; box.hidden = true; };
+  const show = async (/** @type {any} */ element) => {
+    if (shown === element) return;
+    hide();
+    shown = element;
+    const terms = await glossary(build).catch(() => []), found = terms.find((term) => term.id === element.dataset.term);
+    if (shown !== element || !found) return;
+    box.textContent = found[/** @type {"en" | "zh"} */ (language)][1];
+    (element.closest("dialog") ?? document.body).append(box);
+    box.hidden = false;
+    const at = element.getBoundingClientRect(), size = box.getBoundingClientRect(), above = at.bottom + size.height + 8 > innerHeight && at.top > size.height + 8;
+    box.style.left = `${Math.max(8, Math.min(at.left, innerWidth - size.width - 8))}px`;
+    box.style.top = `${above ? at.top - size.height - 4 : at.bottom + 4}px`;
+    element.setAttribute("aria-describedby", "gloss");
+  };
+  const target = (/** @type {Event} */ event) => /** @type {any} */ (event.target)?.closest?.(".term");
+  for (const event of ["pointerover", "focusin"]) document.addEventListener(event, (e) => { const element = target(e); if (element) show(element); });
+  for (const event of ["pointerout", "focusout"]) document.addEventListener(event, (/** @type {any} */ e) => { if (shown && target(e) === shown && e.relatedTarget !== box && !(event === "pointerout" && shown === document.activeElement)) hide(); });
+  box.addEventListener("pointerleave", () => { if (shown !== document.activeElement) hide(); });
+  document.addEventListener("keydown", (event) => { if (event.key === "Escape" && !box.hidden) { hide(); event.stopPropagation(); event.preventDefault(); } }, true);
+  addEventListener("scroll", hide, { passive: true, capture: true });
+}

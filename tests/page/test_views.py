@@ -1,0 +1,118 @@
+"""The views that are loaded when first opened: what each shows, by hand and by keyboard, in both languages."""
+
+from __future__ import annotations
+
+import pytest
+from steps import booted, sentence, settled, until
+from test_everybody import _axe
+
+VIEWS = ["learn"]
+
+
+def opened(page, view: str):
+    """Open a view and wait until its code has come and its first answer stands."""
+    page.click(f"#tab-{view}")
+    page.wait_for_selector(f"#panel-{view}[data-view=ready]", timeout=15_000)
+    settled(page)
+    return page.locator(f"#panel-{view}")
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_in_any_view(page, view, theme):
+    page.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
+    opened(page, view)
+    page.wait_for_timeout(400)  # colours fade
+    found = _axe(page)
+    page.evaluate("delete document.documentElement.dataset.theme")
+    assert not found, found
+
+
+@pytest.mark.parametrize("width", [320, 360, 768, 2560])
+def test_no_view_is_wider_than_the_screen(page, width):
+    page.set_viewport_size({"width": width, "height": 800})
+    try:
+        for view in VIEWS:
+            opened(page, view)
+            page.wait_for_timeout(200)
+            assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0, view
+    finally:
+        page.set_viewport_size({"width": 1280, "height": 900})
+
+
+# ---- Learn ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_lesson_takes_the_question_and_gives_it_back(page):
+    page.fill("#f-batch", "48")
+    settled(page)
+    own = sentence(page)
+    panel = opened(page, "learn")
+    until(page, "document.querySelector('#panel-learn .live')")
+    assert "TFLOP" in panel.inner_text()
+    assert sentence(page) == own  # reading a lesson changes nothing
+    page.click("#lesson-start")
+    page.wait_for_selector(".lesson.on")
+    settled(page)
+    assert "Llama-3.1-8B" in sentence(page)
+    until(page, "location.hash.includes('lesson=flop') && location.hash.includes('llama-3.1-8b')")
+    shown = lambda: panel.locator(".watch dd").first.inner_text()
+    before = shown()
+    panel.locator(".knob button", has_text="4,096").click()
+    until(page, f"document.querySelector('#panel-learn .watch dd').textContent !== {before!r}")
+    assert page.input_value("#f-prompt") == "4096"
+    panel.get_by_role("button", name="Next").click()
+    until(page, "document.querySelector('.lesson h3').textContent.includes('chef')")
+    page.wait_for_selector(".lesson.on")
+    until(page, "location.hash.includes('lesson=chef')")
+    page.click("#lesson-back")
+    settled(page)
+    assert sentence(page) == own
+    assert page.locator(".lesson.on").count() == 0
+
+
+def test_undo_brings_the_question_back_from_a_lesson(page):
+    own = sentence(page)
+    opened(page, "learn")
+    page.click("#lesson-start")
+    page.wait_for_selector(".lesson.on")
+    settled(page)
+    assert sentence(page) != own
+    page.click("#undo")
+    settled(page)
+    until(page, "!document.querySelector('.lesson.on')")
+    assert sentence(page) == own
+
+
+def test_a_link_opens_its_lesson(fresh, site):
+    page = fresh()
+    booted(page, f"{site}#view=learn&lesson=kv")
+    page.wait_for_selector("#panel-learn[data-view=ready]")
+    until(page, "document.querySelector('.lesson h3')?.textContent === 'The KV cache'")
+    assert "70B" in sentence(page)  # the visitor's own question is untouched
+    assert "kB" in page.inner_text(".lesson .prose")
+
+
+def test_terms_have_a_gloss_on_hover_and_on_focus(page):
+    opened(page, "learn")
+    page.click("#panel-learn .course button >> nth=3")
+    until(page, "document.querySelector('#panel-learn .term[data-term=ridge]')")
+    page.hover("#panel-learn .term[data-term=ridge]")
+    until(page, "!document.getElementById('gloss').hidden")
+    assert "peak divided by bandwidth" in page.inner_text("#gloss")
+    page.mouse.move(5, 5)
+    until(page, "document.getElementById('gloss').hidden")
+    page.focus("#panel-learn .term[data-term=intensity]")
+    until(page, "!document.getElementById('gloss').hidden")
+    assert page.get_attribute("#panel-learn .term[data-term=intensity]", "aria-describedby") == "gloss"
+    page.keyboard.press("Escape")
+    assert page.is_hidden("#gloss")
+
+
+def test_the_glossary_is_a_list(page):
+    panel = opened(page, "learn")
+    panel.get_by_role("button", name="Glossary").click()
+    page.wait_for_selector("#panel-learn .glossary dt")
+    assert panel.locator("dt").count() > 20
+    assert "TTFT" in panel.inner_text()
+    panel.get_by_role("button", name="Lessons").click()
