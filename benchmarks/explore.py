@@ -23,16 +23,24 @@ import numpy as np  # noqa: E402
 
 from roofline import InputError, Scenario, evaluate  # noqa: E402
 from roofline.explore import Question, Space, explore, front  # noqa: E402
-from roofline.explore.answer import table_of  # noqa: E402
 from roofline.explore.grid import blocks  # noqa: E402
 from roofline.explore.space import plan  # noqa: E402
+from roofline.explore.table import table_of  # noqa: E402
 
 LOADS = tuple((p, o) for p in (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536) for o in (128, 512, 2048))
 CASES = {
-    "one question (70B, all chips)": Space(base=Scenario(model="llama-3.1-70b", prompt=4096, output=512), weights=("bf16", "fp8", "int4-g128"), kv=("bf16", "fp8")),
-    "dense 70B, 24 loads": Space(base=Scenario(model="llama-3.1-70b"), weights=("bf16", "fp8", "int4-g128"), kv=("bf16", "fp8"), loads=LOADS),
-    "MoE with MLA, 24 loads": Space(base=Scenario(model="deepseek-v3"), weights=("fp8", "int4-g128"), devices=(8, 16, 32), loads=LOADS),
-    "8B, drafts and prefill pools": Space(base=Scenario(model="llama-3.1-8b"), drafts=(0, 3, 5), prefill=(("same", 1), ("same", 4)), loads=LOADS),
+    "one question (70B, all chips)": Space(
+        base=Scenario(model="llama-3.1-70b", prompt=4096, output=512), weights=("bf16", "fp8", "int4-g128"), kv=("bf16", "fp8")
+    ),
+    "dense 70B, 24 loads": Space(
+        base=Scenario(model="llama-3.1-70b"), weights=("bf16", "fp8", "int4-g128"), kv=("bf16", "fp8"), loads=LOADS
+    ),
+    "MoE with MLA, 24 loads": Space(
+        base=Scenario(model="deepseek-v3"), weights=("fp8", "int4-g128"), devices=(8, 16, 32), loads=LOADS
+    ),
+    "8B, drafts and prefill pools": Space(
+        base=Scenario(model="llama-3.1-8b"), drafts=(0, 3, 5), prefill=(("same", 1), ("same", 4)), loads=LOADS
+    ),
 }
 QUESTION = Question(objective="cost", limits={"tpot": "33 ms", "ttft_alone": "1 s"})
 
@@ -61,6 +69,7 @@ def loop_rate(space: Space, most: int = 1500) -> float:
                 evaluate(s)
             except InputError:
                 pass
+
     return len(scenarios) / seconds(run, 3)
 
 
@@ -77,7 +86,9 @@ def main() -> None:
         loop = loop_rate(space)
         print(f"{name:32} {rows:10,} {taken:7.2f} s {rows / taken:12,.0f} {loop:11,.0f} {rows / taken / loop:6,.0f}x {peak:8.1f}")
     x, y = np.random.default_rng(1).random((2, 1_000_000))
-    print(f"front of 1,000,000 random points: {seconds(lambda: front(x, y)) * 1e3:.0f} ms; of 100,000: {seconds(lambda: front(x[:100_000], y[:100_000])) * 1e3:.0f} ms")
+    print(
+        f"front of 1,000,000 random points: {seconds(lambda: front(x, y)) * 1e3:.0f} ms; of 100,000: {seconds(lambda: front(x[:100_000], y[:100_000])) * 1e3:.0f} ms"
+    )
 
 
 if __name__ == "__main__":

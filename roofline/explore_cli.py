@@ -10,19 +10,51 @@ from .errors import InputError
 from .scenario import Scenario
 from .units import format_number, format_quantity
 
-_FLAGS = {"models": "model", "vendors": "vendor", "kinds": "kind", "batches": "batch", "prompts": "prompt", "outputs": "output", "drafts": "draft", "prices": "price"}
-_SPACE = {
-    "models": "catalogue or hub ids, separated by commas, or the path of one config.json", "chips": "chip ids, or all", "vendors": "only chips of these vendors",
-    "kinds": "only these kinds of chip, such as gpu-datacenter", "devices": "chips in one deployment, such as 1,2,4,8", "weights": "weight formats, such as bf16,fp8",
-    "activations": "arithmetic of the quantised matrices", "kv": "KV cache formats", "batches": "requests in flight in one replica", "prompts": "prompt tokens", "outputs": "output tokens",
-    "hits": "shares of the prompt already cached, such as 0,0.5", "prices": "prices over the catalogue's, such as h100-sxm=2.5 [USD/h of one chip]",
-    "pipeline": "try pipeline stages too: yes or no", "replicas": "try copies that share nothing too: yes or no",
+_FLAGS = {
+    "models": "model",
+    "vendors": "vendor",
+    "kinds": "kind",
+    "batches": "batch",
+    "prompts": "prompt",
+    "outputs": "output",
+    "drafts": "draft",
+    "prices": "price",
 }
-_MORE = {"levers": "further changes, each tried beside none, such as offload=0.5, draft=3+acceptance=0.8", "drafts": "drafted tokens of speculative decoding, such as 0,3", "prefill": "separate prefill pools to try too, such as same:8 or h100-sxm:4", "basis": "limit (what physics allows) or expected"}
+_SPACE = {
+    "models": "catalogue or hub ids, separated by commas, or the path of one config.json",
+    "chips": "chip ids, or all",
+    "vendors": "only chips of these vendors",
+    "kinds": "only these kinds of chip, such as gpu-datacenter",
+    "devices": "chips in one deployment, such as 1,2,4,8",
+    "weights": "weight formats, such as bf16,fp8",
+    "activations": "arithmetic of the quantised matrices",
+    "kv": "KV cache formats",
+    "batches": "requests in flight in one replica",
+    "prompts": "prompt tokens",
+    "outputs": "output tokens",
+    "hits": "shares of the prompt already cached, such as 0,0.5",
+    "prices": "prices over the catalogue's, such as h100-sxm=2.5 [USD/h of one chip]",
+    "pipeline": "try pipeline stages too: yes or no",
+    "replicas": "try copies that share nothing too: yes or no",
+}
+_MORE = {
+    "levers": "further changes, each tried beside none, such as offload=0.5, draft=3+acceptance=0.8",
+    "drafts": "drafted tokens of speculative decoding, such as 0,3",
+    "prefill": "separate prefill pools to try too, such as same:8 or h100-sxm:4",
+    "basis": "limit (what physics allows) or expected",
+}
 _LIMITS = {
-    "tpot": "time per output token, such as 33ms", "ttft": "time to first token when all prompts of the batch arrive at once", "ttft_alone": "time to first token of a prompt that arrives by itself",
-    "user": "tokens/s for a user at least", "throughput": "output tokens/s per chip at least, prefill included", "requests": "requests/s at least", "budget": "USD/h at most",
-    "usd_per_million": "USD per million output tokens at most, prompts included", "most_chips": "chips at most", "memory_share": "share of memory in use at most", "joules": "joules per output token at most",
+    "tpot": "time per output token, such as 33ms",
+    "ttft": "time to first token when all prompts of the batch arrive at once",
+    "ttft_alone": "time to first token of a prompt that arrives by itself",
+    "user": "tokens/s for a user at least",
+    "throughput": "output tokens/s per chip at least, prefill included",
+    "requests": "requests/s at least",
+    "budget": "USD/h at most",
+    "usd_per_million": "USD per million output tokens at most, prompts included",
+    "most_chips": "chips at most",
+    "memory_share": "share of memory in use at most",
+    "joules": "joules per output token at most",
 }
 
 
@@ -36,14 +68,25 @@ def add_commands(command) -> None:
     p.add_argument("-o", "--out", metavar="FILE.html", help="write the front as one HTML file")
     p = command("fleet", _fleet, "how many chips serve a mix of requests, with headroom, and what they cost")
     _options(p, {k: v for k, v in _SPACE.items() if k not in ("prompts", "outputs", "hits")})
-    p.add_argument("--mix", required=True, help="a preset, or a CSV file with columns prompt, output, requests_per_s (or share) and optionally name, cached, ttft, tpot")
-    for name, text in (("rate", "requests/s in all"), ("headroom", "share of each engine's time left free (default 0.2)"), ("ttft", "time to first token, the mean wait included, at most"),
-                       ("tpot", "time per output token under load at most"), ("budget", "USD/h at most"), ("most-chips", "chips at most")):
+    p.add_argument(
+        "--mix",
+        required=True,
+        help="a preset, or a CSV file with columns prompt, output, requests_per_s (or share) and optionally name, cached, ttft, tpot",
+    )
+    for name, text in (
+        ("rate", "requests/s in all"),
+        ("headroom", "share of each engine's time left free (default 0.2)"),
+        ("ttft", "time to first token, the mean wait included, at most"),
+        ("tpot", "time per output token under load at most"),
+        ("budget", "USD/h at most"),
+        ("most-chips", "chips at most"),
+    ):
         p.add_argument("--" + name, help=text)
     p.add_argument("--objective", default="cost", help="cost, chips or power")
     p.add_argument("--top", type=int, default=15, help="chips to list (default 15)")
     p = command("sensitivity", _sensitivity, "which assumption moves the answer of one scenario most")
     from .cli import _scenario_options
+
     _scenario_options(p)
     p.add_argument("--objective", default="cost", help="cost, output-cost, throughput, latency, ttft, ttft-alone or energy")
     p.add_argument("--step", type=float, default=0.2, help="how far each assumption is moved, both ways (default 0.2)")
@@ -52,19 +95,28 @@ def add_commands(command) -> None:
 def _options(parser, names: dict) -> None:
     for name, text in names.items():
         parser.add_argument("--" + _FLAGS.get(name, name).replace("_", "-"), dest=name, required=name == "models", help=text)
-    parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help="any other field of the scenario, such as utilisation=0.9 (may be repeated)")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="FIELD=VALUE",
+        help="any other field of the scenario, such as utilisation=0.9 (may be repeated)",
+    )
 
 
 def _base(args) -> tuple:
     """(base Scenario, flat fields) of parsed options."""
     from .cli import read_text
+
     values = {}
     for pair in args.set:
         key, sign, value = pair.partition("=")
         if not sign:
             raise InputError("set", pair, "must read field=value, such as utilisation=0.9")
         values[key.strip().replace("-", "_")] = value
-    fields = {name: getattr(args, name) for name in (*_SPACE, *_MORE, *_LIMITS, "objective") if getattr(args, name, None) is not None}
+    fields = {
+        name: getattr(args, name) for name in (*_SPACE, *_MORE, *_LIMITS, "objective") if getattr(args, name, None) is not None
+    }
     if catalogue.is_path(args.models):
         values |= {"config": read_text(args.models, catalogue.MAX_CONFIG), "model": Path(args.models).stem[:120]}
         del fields["models"]
@@ -77,6 +129,7 @@ def _numpy(name: str):
     """The exploring package, or one sentence where NumPy is missing."""
     try:
         from importlib import import_module
+
         return import_module(f"roofline.explore.{name}")
     except ModuleNotFoundError as error:
         if error.name != "numpy":
@@ -94,12 +147,19 @@ def _progress(rows: int):
         step = int(20 * done / total)
         if step != last[0]:
             last[0] = step
-            print(f"{5 * step:3} % of {total:,} configurations", end="\r" if sys.stderr.isatty() else "\n", file=sys.stderr, flush=True)
+            print(
+                f"{5 * step:3} % of {total:,} configurations",
+                end="\r" if sys.stderr.isatty() else "\n",
+                file=sys.stderr,
+                flush=True,
+            )
+
     return show
 
 
 def _explore(args):
     from .cli import emit
+
     request = _numpy("request")
     base, fields = _base(args)
     space, question = request.read(base, fields)
@@ -112,6 +172,7 @@ def _explore(args):
         if not args.out.lower().endswith((".html", ".htm")):
             raise InputError("out", args.out, "must end in .html")
         from . import explore_chart
+
         _write(args.out, [explore_chart.to_html(answer)])
     if args.json:
         return emit(answer)
@@ -130,15 +191,21 @@ def _write(path: str, lines) -> None:
 def text(answer: dict, top: int = 15) -> str:
     """An exploration's answer as plain text."""
     q, counts = answer["question"], answer["counts"]
-    lines = [f"{counts['configurations']:,} configurations, {counts['timed']:,} fit and {counts['met']:,} meet the question; best {q['objective']} ({q['words']}) of each chip:"]
+    lines = [
+        f"{counts['configurations']:,} configurations, {counts['timed']:,} fit and {counts['met']:,} meet the question; best {q['objective']} ({q['words']}) of each chip:"
+    ]
     for cell in (answer, *answer["others"]):
         if answer["others"]:
             lines.append(f"{cell['model']}, {cell['prompt']:,} tokens in ({cell['cached']:,} cached), {cell['output']:,} out:")
         if cell["best"]:
-            lines.append(f"  {'user tok/s':>10} {'tok/s chip':>10} {'TPOT':>9} {'TTFT':>9} {'USD/M out':>10} {'J/token':>9}  configuration")
+            lines.append(
+                f"  {'user tok/s':>10} {'tok/s chip':>10} {'TPOT':>9} {'TTFT':>9} {'USD/M out':>10} {'J/token':>9}  configuration"
+            )
         for row in cell["best"][:top]:
             t = {k: v.replace("\u2009", " ") for k, v in row["text"].items()}
-            lines.append(f"  {t['user']:>10} {t['throughput']:>10} {t['tpot']:>9} {t['ttft']:>9} {t['cost']:>10} {t['energy']:>9}  {t['title']}")
+            lines.append(
+                f"  {t['user']:>10} {t['throughput']:>10} {t['tpot']:>9} {t['ttft']:>9} {t['cost']:>10} {t['energy']:>9}  {t['title']}"
+            )
         if len(cell["best"]) > top:
             lines.append(f"  and {len(cell['best']) - top} more chips (--top)")
         if cell["why_not"]:
@@ -153,30 +220,44 @@ def text(answer: dict, top: int = 15) -> str:
 
 def _fleet(args):
     from .cli import emit, read_text
+
     module, request = _numpy("fleet"), _numpy("request")
     base, fields = _base(args)
     space, _ = request.read(base, {k: v for k, v in fields.items() if k in _SPACE})
     mix = module.read_mix(read_text(args.mix, 1_000_000) if args.mix.lower().endswith(".csv") else args.mix, args.rate)
-    given = {"headroom": args.headroom, "ttft_s": args.ttft, "tpot_s": args.tpot, "budget": args.budget, "most_chips": args.most_chips}
+    given = {
+        "headroom": args.headroom,
+        "ttft_s": args.ttft,
+        "tpot_s": args.tpot,
+        "budget": args.budget,
+        "most_chips": args.most_chips,
+    }
     answer = module.fleet(space, mix, module.Demand(**{k: v for k, v in given.items() if v is not None}), args.objective)
     if args.json:
         return emit(answer)
-    print(f"{format_number(answer['requests_per_s'])} requests/s in {len(mix)} classes, {answer['headroom']:.0%} headroom; the smallest fleet of each chip, at the limits:")
-    for row in answer["best"][:args.top]:
+    print(
+        f"{format_number(answer['requests_per_s'])} requests/s in {len(mix)} classes, {answer['headroom']:.0%} headroom; the smallest fleet of each chip, at the limits:"
+    )
+    for row in answer["best"][: args.top]:
         money = "price unknown" if row["usd_per_hour"] is None else f"${format_number(row['usd_per_hour'])}/h"
-        print(f"  {row['devices']:6,} x {row['name']:28} {money:>14}  {row['replicas']:,} replicas of tp {row['tp']} pp {row['pp']} ep {row['ep']}, batch {row['batch']:,}, busy {row['utilisation']:.0%}, "
-              f"TPOT {format_quantity(row['tpot_s'], 's')}, TTFT {' / '.join(format_quantity(t, 's') for t in row['ttft_s'][:4])}")
-    for id, why in list(answer["why_not"].items())[:args.top]:
+        print(
+            f"  {row['devices']:6,} x {row['name']:28} {money:>14}  {row['replicas']:,} replicas of tp {row['tp']} pp {row['pp']} ep {row['ep']}, batch {row['batch']:,}, busy {row['utilisation']:.0%}, "
+            f"TPOT {format_quantity(row['tpot_s'], 's')}, TTFT {' / '.join(format_quantity(t, 's') for t in row['ttft_s'][:4])}"
+        )
+    for id, why in list(answer["why_not"].items())[: args.top]:
         print(f"  {id}: {why}")
     return None
 
 
 def _sensitivity(args):
     from .cli import emit, scenario_of
+
     answer = _numpy("sensitivity").sensitivity(scenario_of(args), args.objective, args.step)
     if args.json:
         return emit(answer)
-    print(f"{answer['words']}: {format_number(answer['base'])}; with each assumption {answer['step']:.0%} (shares: {100 * answer['step']:.0f} points) less and more:")
+    print(
+        f"{answer['words']}: {format_number(answer['base'])}; with each assumption {answer['step']:.0%} (shares: {100 * answer['step']:.0f} points) less and more:"
+    )
     for row in answer["rows"]:
         print(f"  {row['words']:40} {format_number(row['low']):>10} {format_number(row['high']):>10}   swing {row['swing']:6.1%}")
     return None

@@ -1,7 +1,6 @@
 """Explore: one broadcast gives what `evaluate` gives, its answer is right, and it finds the winners that public measurements found."""
 
 import csv
-import json
 import math
 from pathlib import Path
 
@@ -14,14 +13,35 @@ np = pytest.importorskip("numpy")
 from roofline import Scenario, evaluate, hardware  # noqa: E402
 from roofline.errors import InputError  # noqa: E402
 from roofline.explore import Question, Space, Stopped, explore, front  # noqa: E402
-from roofline.explore.answer import OBJECTIVES, table_of  # noqa: E402
+from roofline.explore.answer import OBJECTIVES  # noqa: E402
 from roofline.explore.figures import BOUNDS, NAMES  # noqa: E402
 from roofline.explore.grid import FAULTS, blocks  # noqa: E402
 from roofline.explore.space import plan  # noqa: E402
+from roofline.explore.table import table_of  # noqa: E402
 
-CHIPS = ("h100-sxm", "h200-sxm", "b200-sxm", "l4", "mi300x", "tpu-v5e", "gaudi3", "a100-80gb-sxm", "rtx-4090", "h100-pcie", "epyc-9654", "apple-m2-ultra", "gb200")
+CHIPS = (
+    "h100-sxm",
+    "h200-sxm",
+    "b200-sxm",
+    "l4",
+    "mi300x",
+    "tpu-v5e",
+    "gaudi3",
+    "a100-80gb-sxm",
+    "rtx-4090",
+    "h100-pcie",
+    "epyc-9654",
+    "apple-m2-ultra",
+    "gb200",
+)
 MODELS = ("llama-3.1-8b", "llama-3.1-70b", "mixtral-8x7b", "deepseek-v3", "gemma-2-2b", "gpt-oss-120b", "qwen3-30b-a3b")
-WINNERS = list(csv.DictReader(line for line in (Path(__file__).parent / "data" / "explore_winners.csv").read_text().splitlines() if not line.startswith("#")))
+WINNERS = list(
+    csv.DictReader(
+        line
+        for line in (Path(__file__).parent / "data" / "explore_winners.csv").read_text().splitlines()
+        if not line.startswith("#")
+    )
+)
 NEAR = {"rel_tol": 1e-9, "abs_tol": 1e-300}
 
 
@@ -44,13 +64,36 @@ def expect(report, basis: str = "limit") -> dict:
     """The figures of a row, from a Report."""
     if basis == "expected":
         s, c = report.serving, report.cost
-        found = {name: s["expected_" + name] for name in ("ttft_s", "tpot_s", "tokens_per_s_per_user", "tokens_per_s", "tokens_per_s_per_device", "requests_per_s")}
-        return found | {name: c["expected_" + name] for name in ("usd_per_million_input_tokens", "usd_per_million_output_tokens", "usd_per_million_output_tokens_all_in")} | {
-            "joules_per_output_token": report.energy["joules_per_output_token"], "total_bytes": report.memory["total_bytes"]}
+        found = {
+            name: s["expected_" + name]
+            for name in ("ttft_s", "tpot_s", "tokens_per_s_per_user", "tokens_per_s", "tokens_per_s_per_device", "requests_per_s")
+        }
+        return (
+            found
+            | {
+                name: c["expected_" + name]
+                for name in (
+                    "usd_per_million_input_tokens",
+                    "usd_per_million_output_tokens",
+                    "usd_per_million_output_tokens_all_in",
+                )
+            }
+            | {"joules_per_output_token": report.energy["joules_per_output_token"], "total_bytes": report.memory["total_bytes"]}
+        )
     s, c, e, m, pools = report.serving, report.cost, report.energy, report.memory, report.serving["disaggregated"]
-    found = {name: s[name] for name in ("ttft_s", "tpot_s", "tokens_per_s_per_user", "tokens_per_s", "tokens_per_s_per_device", "requests_per_s")}
-    found |= {name: c[name] for name in ("usd_per_million_input_tokens", "usd_per_million_output_tokens", "usd_per_million_output_tokens_all_in")}
-    found |= {"joules_per_output_token": e["joules_per_output_token"], "total_bytes": m["total_bytes"], "available_bytes": m["available_bytes"]}
+    found = {
+        name: s[name]
+        for name in ("ttft_s", "tpot_s", "tokens_per_s_per_user", "tokens_per_s", "tokens_per_s_per_device", "requests_per_s")
+    }
+    found |= {
+        name: c[name]
+        for name in ("usd_per_million_input_tokens", "usd_per_million_output_tokens", "usd_per_million_output_tokens_all_in")
+    }
+    found |= {
+        "joules_per_output_token": e["joules_per_output_token"],
+        "total_bytes": m["total_bytes"],
+        "available_bytes": m["available_bytes"],
+    }
     if pools and hardware.load(pools["prefill_hardware"]).usd_per_hour is None or c["usd_per_million_output_tokens"] is None:
         # Where the price of one pool is unknown, a Report prices what it can; a row leaves the sum unknown.
         found = {name: value for name, value in found.items() if not name.startswith("usd")}
@@ -59,7 +102,9 @@ def expect(report, basis: str = "limit") -> dict:
     else:
         found |= {"devices": report.hardware["devices"], "usd_per_hour": c["usd_per_hour"]}
         if s["requests_per_s"]:
-            found["served_tokens_per_s_per_device"] = s["requests_per_s"] * report.scenario.get("output", 256) / report.hardware["devices"]
+            found["served_tokens_per_s_per_device"] = (
+                s["requests_per_s"] * report.scenario.get("output", 256) / report.hardware["devices"]
+            )
     return found
 
 
@@ -68,7 +113,13 @@ def check(table, i):
     scenario = table.scenario(i)
     fault = int(table.columns["fault"][i])
     # A decode instance that does not fit is refused first: its pool is never asked.
-    unlinked = fault and FAULTS[fault - 1] != "memory" and scenario.prefill_hardware and hardware.load(scenario.prefill_hardware).link_bytes_per_s is None and scenario.prefill_devices > 1
+    unlinked = (
+        fault
+        and FAULTS[fault - 1] != "memory"
+        and scenario.prefill_hardware
+        and hardware.load(scenario.prefill_hardware).link_bytes_per_s is None
+        and scenario.prefill_devices > 1
+    )
     if unlinked or fault and FAULTS[fault - 1] == "link":
         with pytest.raises(InputError):
             evaluate(scenario)
@@ -97,13 +148,37 @@ def test_every_row_is_what_evaluate_says(data):
     some = lambda values, most=2: tuple(draw(st.lists(st.sampled_from(values), min_size=1, max_size=most, unique=True)))
     prompt, output = draw(st.integers(1, 60_000)), draw(st.integers(1, 3000))
     cached = draw(st.sampled_from((0, prompt // 3)))
-    lever = draw(st.sampled_from(((), (("routing", 0.4),), (("offload", 0.2), ("offload_kv", 0.1)), (("fused", False), ("block", 16)), (("imbalance", 1.3), ("sequence_parallel", True)),
-                                  (("overhead", 2e9), ("utilisation", 0.9)), (("draft", 2), ("draft_model", "llama-3.2-1b")))))
+    lever = draw(
+        st.sampled_from(
+            (
+                (),
+                (("routing", 0.4),),
+                (("offload", 0.2), ("offload_kv", 0.1)),
+                (("fused", False), ("block", 16)),
+                (("imbalance", 1.3), ("sequence_parallel", True)),
+                (("overhead", 2e9), ("utilisation", 0.9)),
+                (("draft", 2), ("draft_model", "llama-3.2-1b")),
+            )
+        )
+    )
     space = Space(
-        base=Scenario(usd_per_hour=draw(st.sampled_from((None, 2.5))), usd_per_kwh=draw(st.sampled_from((0.0, 0.1))), pue=draw(st.sampled_from((1.0, 1.3)))),
-        models=some(MODELS, 1), chips=some(CHIPS, 3), devices=some((1, 2, 4, 8, 16), 2), weights=some(("auto", "bf16", "fp8", "int4-g128", "nvfp4"), 1),
-        kv=some(("auto", "fp8", "int4"), 1), activations=some(("auto", "bf16"), 1), batches=some((1, 3, 8, 50, 256, 4000), 2), loads=((prompt, output, cached), (700, 1)),
-        drafts=some((0, 3), 1), levers=(lever,), prefill=draw(st.sampled_from(((), (("same", 2),), (("h100-sxm", 4),)))), replicas=draw(st.booleans()),
+        base=Scenario(
+            usd_per_hour=draw(st.sampled_from((None, 2.5))),
+            usd_per_kwh=draw(st.sampled_from((0.0, 0.1))),
+            pue=draw(st.sampled_from((1.0, 1.3))),
+        ),
+        models=some(MODELS, 1),
+        chips=some(CHIPS, 3),
+        devices=some((1, 2, 4, 8, 16), 2),
+        weights=some(("auto", "bf16", "fp8", "int4-g128", "nvfp4"), 1),
+        kv=some(("auto", "fp8", "int4"), 1),
+        activations=some(("auto", "bf16"), 1),
+        batches=some((1, 3, 8, 50, 256, 4000), 2),
+        loads=((prompt, output, cached), (700, 1)),
+        drafts=some((0, 3), 1),
+        levers=(lever,),
+        prefill=draw(st.sampled_from(((), (("same", 2),), (("h100-sxm", 4),)))),
+        replicas=draw(st.booleans()),
     )
     found = list(rows(space))
     if found:
@@ -117,9 +192,18 @@ def test_expectations_are_those_of_evaluate(data):
     draw = data.draw
     one = lambda *values: draw(st.sampled_from(values))
     base = Scenario(engine=one("any", "none"), efficiency_compute=one(0.6, 0.35), efficiency_bandwidth=one(0.8, None))
-    space = Space(base=base, models=(one(*MODELS),), chips=tuple(draw(st.lists(st.sampled_from(CHIPS), min_size=1, max_size=3, unique=True))), devices=(one(1, 2, 4, 8),),
-                  weights=(one("auto", "bf16", "fp8", "int4-g128", "q4_k_m"),), kv=(one("auto", "fp8"),), batches=(one(1, 7), one(64, 300)), loads=((one(100, 9000), one(1, 300)),),
-                  drafts=(one(0, 3),), basis="expected")
+    space = Space(
+        base=base,
+        models=(one(*MODELS),),
+        chips=tuple(draw(st.lists(st.sampled_from(CHIPS), min_size=1, max_size=3, unique=True))),
+        devices=(one(1, 2, 4, 8),),
+        weights=(one("auto", "bf16", "fp8", "int4-g128", "q4_k_m"),),
+        kv=(one("auto", "fp8"),),
+        batches=(one(1, 7), one(64, 300)),
+        loads=((one(100, 9000), one(1, 300)),),
+        drafts=(one(0, 3),),
+        basis="expected",
+    )
     found = list(rows(space))
     for k in draw(st.lists(st.integers(0, len(found) - 1), min_size=1, max_size=5)):
         check(*found[k])
@@ -162,7 +246,11 @@ def test_the_answer_is_what_trying_everything_in_turn_finds(objective):
 def test_the_front_is_every_point_that_none_beats(points):
     x, y = (np.array(v, dtype=float) for v in zip(*points, strict=True))
     found = {(x[i], y[i]) for i in front(x, y)}
-    assert found == {(a, b) for a, b in zip(x, y, strict=True) if not any(p >= a and q >= b and (p > a or q > b) for p, q in zip(x, y, strict=True))}
+    assert found == {
+        (a, b)
+        for a, b in zip(x, y, strict=True)
+        if not any(p >= a and q >= b and (p > a or q > b) for p, q in zip(x, y, strict=True))
+    }
 
 
 def test_cutting_a_space_into_blocks_changes_nothing(monkeypatch):
@@ -171,7 +259,12 @@ def test_cutting_a_space_into_blocks_changes_nothing(monkeypatch):
     monkeypatch.setattr("roofline.explore.grid.CHUNK", 500)
     monkeypatch.setattr("roofline.explore.answer._PRUNE", 300)
     many = explore(WIDE, question)
-    assert many.cell.best.rows() == once.cell.best.rows() and many.cell.front.rows() == once.cell.front.rows() and many.counts == once.counts and many.cell.why_not == once.cell.why_not
+    assert (
+        many.cell.best.rows() == once.cell.best.rows()
+        and many.cell.front.rows() == once.cell.front.rows()
+        and many.counts == once.counts
+        and many.cell.why_not == once.cell.why_not
+    )
 
 
 def test_models_and_loads_are_answered_apart():
@@ -196,15 +289,28 @@ def test_progress_is_told_and_can_stop_it():
 
 
 def test_why_a_chip_is_not_there_is_said_at_its_nearest_configuration():
-    space = Space(base=Scenario(model="llama-3.1-70b"), chips=("l4", "h100-sxm", "groq-lpu-v1", "apple-m1"), devices=(1, 8), weights=("bf16",))
+    space = Space(
+        base=Scenario(model="llama-3.1-70b"),
+        chips=("l4", "h100-sxm", "groq-lpu-v1", "apple-m1"),
+        devices=(1, 8),
+        weights=("bf16",),
+    )
     found = explore(space, Question(objective="throughput", limits={"tpot": "5 ms"}))
     # 141.1 GB of weights less the embedding's 2.1 GB, and 0.4 GB of cache, over 8 x 3.35 TB/s: 5.20 ms, 4 % over the 5 ms asked.
     assert found.cell.why_not["h100-sxm"].startswith("misses TPOT by 4.0 %: 5.20\u2009ms at best")
-    assert found.cell.why_not["groq-lpu-v1"].startswith("does not fit: at best 142") and "8 x GroqChip" in found.cell.why_not["groq-lpu-v1"]
+    assert (
+        found.cell.why_not["groq-lpu-v1"].startswith("does not fit: at best 142")
+        and "8 x GroqChip" in found.cell.why_not["groq-lpu-v1"]
+    )
     assert "no chip-to-chip bandwidth" in found.cell.why_not["apple-m1"]
-    assert evaluate(found.cell.nearest["h100-sxm"].scenario(0)).serving["tpot_s"] == pytest.approx(139.4e9 / 8 / 3.35e12, rel=1e-3)
+    assert evaluate(found.cell.nearest["h100-sxm"].scenario(0)).serving["tpot_s"] == pytest.approx(
+        139.4e9 / 8 / 3.35e12, rel=1e-3
+    )
     lacking = explore(Space(chips=("a100-80gb-sxm",), activations=("fp8",)), Question())
-    assert lacking.cell.why_not["a100-80gb-sxm"].endswith("has no FP8 arithmetic") and sum(lacking.counts["refused"].values()) == lacking.counts["configurations"]
+    assert (
+        lacking.cell.why_not["a100-80gb-sxm"].endswith("has no FP8 arithmetic")
+        and sum(lacking.counts["refused"].values()) == lacking.counts["configurations"]
+    )
     assert "no price is known" in explore(Space(chips=("gb200",), devices=(1,)), Question(objective="cost")).cell.why_not["gb200"]
 
 
@@ -214,7 +320,9 @@ def test_limits_are_kept_and_money_can_be_given():
     for row in found.cell.best.rows():
         assert row["usd_per_hour"] <= 22 and row["devices"] <= 2 and row["memory_share"] <= 0.5
     assert {row["hardware"] for row in found.cell.best.rows()} == {"h100-sxm", "gb200"}
-    assert evaluate(found.cell.best.scenario(0)).cost["usd_per_million_output_tokens_all_in"] == pytest.approx(found.cell.best.columns["usd_per_million_output_tokens_all_in"][0], rel=1e-12)
+    assert evaluate(found.cell.best.scenario(0)).cost["usd_per_million_output_tokens_all_in"] == pytest.approx(
+        found.cell.best.columns["usd_per_million_output_tokens_all_in"][0], rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("case", WINNERS, ids=lambda c: f"{c['model']} {c['prompt']}/{c['output']}")
@@ -224,12 +332,22 @@ def test_the_chip_that_won_in_public_wins_here(case):
     batches = tuple(sorted({int(2 ** (k / 4)) for k in range(53)}))
 
     def per_chip(side):
-        space = Space(base=base, chips=(case[side],), devices=(int(case[side + "_chips"]),), pipeline=False, weights=(case[side + "_weights"],), kv=(case["kv"],), batches=batches)
+        space = Space(
+            base=base,
+            chips=(case[side],),
+            devices=(int(case[side + "_chips"]),),
+            pipeline=False,
+            weights=(case[side + "_weights"],),
+            kv=(case["kv"],),
+            batches=batches,
+        )
         return explore(space, Question(objective="throughput")).cell.best.row(0)["served_tokens_per_s_per_device"]
 
     measured = float(case["winner_per_chip"]) / float(case["loser_per_chip"])
     found = per_chip("winner") / per_chip("loser")
-    assert per_chip("winner") > float(case["winner_per_chip"]) and per_chip("loser") > float(case["loser_per_chip"])  # a limit is not beaten
+    assert per_chip("winner") > float(case["winner_per_chip"]) and per_chip("loser") > float(
+        case["loser_per_chip"]
+    )  # a limit is not beaten
     assert found >= 1 - 1e-9 if measured < 1.05 else found > 1.15
     assert 0.7 < found / measured < 1.5
 
@@ -240,5 +358,12 @@ def test_the_cheaper_of_two_chips_changes_with_the_load(case):
     price = {id: hardware.load(id).usd_per_hour for id in ("h200-sxm", "h100-sxm")}
     measured = min(price, key=lambda id: price[id] / float(case["winner_per_chip" if id == case["winner"] else "loser_per_chip"]))
     base = Scenario(model=case["model"], prompt=int(case["prompt"]), output=int(case["output"]), utilisation=0.9)
-    space = Space(base=base, chips=tuple(price), devices=(1,), weights=("fp8",), kv=("fp8",), batches=tuple(sorted({int(2 ** (k / 4)) for k in range(53)})))
+    space = Space(
+        base=base,
+        chips=tuple(price),
+        devices=(1,),
+        weights=("fp8",),
+        kv=("fp8",),
+        batches=tuple(sorted({int(2 ** (k / 4)) for k in range(53)})),
+    )
     assert explore(space, Question(objective="cost")).cell.best.row(0)["hardware"] == measured

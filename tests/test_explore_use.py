@@ -25,16 +25,36 @@ SMALL = {"chips": "h100-sxm,h200-sxm,l4", "devices": "1,8", "weights": "bf16,fp8
 
 
 def test_a_request_answers_in_plain_json_and_its_rows_open_in_the_calculator():
-    form = {"model": "llama-3.1-70b", "hardware": "h200-sxm", "devices": "2", "prompt": "4k", "output": "512", "bandwidth": "9 TB/s", "usd_per_hour": "3"}
+    form = {
+        "model": "llama-3.1-70b",
+        "hardware": "h200-sxm",
+        "devices": "2",
+        "prompt": "4k",
+        "output": "512",
+        "bandwidth": "9 TB/s",
+        "usd_per_hour": "3",
+    }
     answer = json.loads(json.dumps(explore_request({"scenario": form, "explore": SMALL}), allow_nan=False))
-    assert answer["best"] and answer["front"] and answer["counts"]["met"] <= answer["counts"]["timed"] <= answer["counts"]["configurations"]
+    assert (
+        answer["best"]
+        and answer["front"]
+        and answer["counts"]["met"] <= answer["counts"]["timed"] <= answer["counts"]["configurations"]
+    )
     for row in answer["best"] + answer["front"]:
         scenario, notices = Scenario.from_fragment(row["fragment"])
         report = evaluate(scenario)
-        assert not notices and report.serving["tpot_s"] == pytest.approx(row["tpot_s"], rel=1e-9) and row["text"]["title"].count(hardware.load(row["hardware"]).name) == 1
+        assert (
+            not notices
+            and report.serving["tpot_s"] == pytest.approx(row["tpot_s"], rel=1e-9)
+            and row["text"]["title"].count(hardware.load(row["hardware"]).name) == 1
+        )
         # What was typed over one chip's bandwidth is not told of others; its price is.
         assert scenario.bandwidth is None and (scenario.usd_per_hour == 3) == (row["hardware"] == "h200-sxm")
-    assert {row["hardware"] for row in answer["why_not"]} | {row["hardware"] for row in answer["best"]} == {"h100-sxm", "h200-sxm", "l4"}
+    assert {row["hardware"] for row in answer["why_not"]} | {row["hardware"] for row in answer["best"]} == {
+        "h100-sxm",
+        "h200-sxm",
+        "l4",
+    }
     lines = {f["hardware"]: f for f in answer["fronts"]}
     assert all(len(f["x"]) == len(f["y"]) == len(f["fragment"]) for f in lines.values())
 
@@ -49,26 +69,58 @@ def test_asking_again_with_other_limits_gives_what_a_fresh_exploration_gives():
 def test_levers_are_tried_beside_none():
     one = explore_request({"explore": SMALL | {"objective": "latency"}})
     more = explore_request({"explore": SMALL | {"objective": "latency", "levers": "draft=3+acceptance=0.8, kv=fp8"}})
-    assert more["counts"]["evaluated"] == 3 * one["counts"]["evaluated"] and more["best"][0]["draft"] == 3 and more["best"][0]["over_best"] == 1
+    assert (
+        more["counts"]["evaluated"] == 3 * one["counts"]["evaluated"]
+        and more["best"][0]["draft"] == 3
+        and more["best"][0]["over_best"] == 1
+    )
     assert "acceptance=0.8" in more["best"][0]["fragment"] and more["best"][0]["tpot_s"] < one["best"][0]["tpot_s"]
 
 
 def test_fleets_and_sensitivity_are_asked_the_same_way():
     form = {"model": "llama-3.1-8b", "hardware": "h100-sxm", "batch": "8"}
-    tornado = json.loads(json.dumps(explore_request({"ask": "sensitivity", "scenario": form, "objective": "latency"}), allow_nan=False))
+    tornado = json.loads(
+        json.dumps(explore_request({"ask": "sensitivity", "scenario": form, "objective": "latency"}), allow_nan=False)
+    )
     assert tornado == sensitivity(Scenario.from_dict(form), "latency")
-    sized = json.loads(json.dumps(explore_request({"ask": "fleet", "scenario": form, "explore": {"chips": "h100-sxm,l4"}, "mix": MIX, "tpot_s": "50 ms"}), allow_nan=False))
+    sized = json.loads(
+        json.dumps(
+            explore_request(
+                {"ask": "fleet", "scenario": form, "explore": {"chips": "h100-sxm,l4"}, "mix": MIX, "tpot_s": "50 ms"}
+            ),
+            allow_nan=False,
+        )
+    )
     assert {row["hardware"] for row in sized["best"]} | set(sized["why_not"]) == {"h100-sxm", "l4"}
     with pytest.raises(InputError):
         explore_request({"ask": "weather"})
 
 
-@pytest.mark.parametrize("fields,part", [
-    ({"chip": "h100-sxm"}, "did you mean 'chips'"), ({"devices": "0"}, "devices"), ({"tpot": "fast"}, "tpot"), ({"objective": "best"}, "objective"), ({"weights": "fp7"}, "fp7"),
-    ({"vendors": "Nvidai"}, "did you mean"), ({"prefill": "same"}, "chip:count"), ({"prices": "h100-sxm"}, "chip=USD/h"), ({"pipeline": "maybe"}, "yes or no"), ({"hits": "2"}, "hits"),
-    ({"chips": "h1oo"}, "catalogue"), ({"prompts": "-1"}, "prompts"), ({"models": "gpt-9"}, "catalogue"), ({"devices": ",".join(str(n) for n in range(1, 100))}, "at most"),
-    ({"kinds": "phone"}, "kind of chip"), ({"batches": "1,2.5"}, "whole"), ({"basis": "hope"}, "limit or expected"), ({"drafts": "-3"}, "drafts"), ({"levers": "offload"}, "field=value"), ({"levers": "hardware=l4"}, "can be explored"),
-])
+@pytest.mark.parametrize(
+    "fields,part",
+    [
+        ({"chip": "h100-sxm"}, "did you mean 'chips'"),
+        ({"devices": "0"}, "devices"),
+        ({"tpot": "fast"}, "tpot"),
+        ({"objective": "best"}, "objective"),
+        ({"weights": "fp7"}, "fp7"),
+        ({"vendors": "Nvidai"}, "did you mean"),
+        ({"prefill": "same"}, "chip:count"),
+        ({"prices": "h100-sxm"}, "chip=USD/h"),
+        ({"pipeline": "maybe"}, "yes or no"),
+        ({"hits": "2"}, "hits"),
+        ({"chips": "h1oo"}, "catalogue"),
+        ({"prompts": "-1"}, "prompts"),
+        ({"models": "gpt-9"}, "catalogue"),
+        ({"devices": ",".join(str(n) for n in range(1, 100))}, "at most"),
+        ({"kinds": "phone"}, "kind of chip"),
+        ({"batches": "1,2.5"}, "whole"),
+        ({"basis": "hope"}, "limit or expected"),
+        ({"drafts": "-3"}, "drafts"),
+        ({"levers": "offload"}, "field=value"),
+        ({"levers": "hardware=l4"}, "can be explored"),
+    ],
+)
 def test_what_cannot_be_is_refused_in_one_sentence(fields, part):
     with pytest.raises(InputError) as error:
         explore_request({"explore": {"chips": "h100-sxm"} | fields})
@@ -79,13 +131,36 @@ def test_every_field_of_the_page_is_an_option_of_the_command_line(capsys):
     with pytest.raises(SystemExit):
         main(["explore", "--help"])
     text = capsys.readouterr().out
-    flags = {"models": "model", "vendors": "vendor", "kinds": "kind", "batches": "batch", "prompts": "prompt", "outputs": "output", "drafts": "draft", "prices": "price"}
+    flags = {
+        "models": "model",
+        "vendors": "vendor",
+        "kinds": "kind",
+        "batches": "batch",
+        "prompts": "prompt",
+        "outputs": "output",
+        "drafts": "draft",
+        "prices": "price",
+    }
     assert all("--" + flags.get(name, name).replace("_", "-") in text for name in FIELDS)
 
 
 def test_the_command_line_writes_the_table_json_csv_and_a_file_of_its_own(tmp_path, capsys):
     pytest.importorskip("bokeh")
-    ask = ["explore", "--model", "llama-3.1-70b", "--chips", "h100-sxm,h200-sxm,l4", "--weights", "bf16,fp8", "--tpot", "20ms", "--ttft", "2s", "--set", "utilisation=0.9"]
+    ask = [
+        "explore",
+        "--model",
+        "llama-3.1-70b",
+        "--chips",
+        "h100-sxm,h200-sxm,l4",
+        "--weights",
+        "bf16,fp8",
+        "--tpot",
+        "20ms",
+        "--ttft",
+        "2s",
+        "--set",
+        "utilisation=0.9",
+    ]
     assert main([*ask, "--csv", str(tmp_path / "all.csv"), "-o", str(tmp_path / "front.html")]) == 0
     text = capsys.readouterr().out
     assert "meet the question" in text and "H200 SXM" in text and "l4: " in text
@@ -106,9 +181,27 @@ def test_csv_rows_are_scenarios_with_their_figures():
     rows = list(csv.DictReader(io.StringIO("".join(csv_lines(space, question)))))
     assert len(rows) > 500
     for row in rows[::97]:
-        names = ("model", "hardware", "tp", "pp", "ep", "dp", "weights", "kv", "batch", "prompt", "output", "cached", "draft", "prefill_hardware", "prefill_devices")
+        names = (
+            "model",
+            "hardware",
+            "tp",
+            "pp",
+            "ep",
+            "dp",
+            "weights",
+            "kv",
+            "batch",
+            "prompt",
+            "output",
+            "cached",
+            "draft",
+            "prefill_hardware",
+            "prefill_devices",
+        )
         serving = evaluate(Scenario.from_dict({n: row[n] for n in names if row[n]})).serving
-        assert float(row["tpot_s"]) == pytest.approx(serving["tpot_s"], rel=1e-9) and float(row["ttft_s"]) == pytest.approx(serving["ttft_s"], rel=1e-9)
+        assert float(row["tpot_s"]) == pytest.approx(serving["tpot_s"], rel=1e-9) and float(row["ttft_s"]) == pytest.approx(
+            serving["ttft_s"], rel=1e-9
+        )
 
 
 # ---- sensitivity -------------------------------------------------------------------------------------------------------
@@ -126,10 +219,20 @@ def changed(s: Scenario, name: str, value) -> Scenario:
     return s.replace(**{{"hits": "cached"}.get(name, name): value})
 
 
-@pytest.mark.parametrize("s", [Scenario(model="mixtral-8x7b", hardware="h200-sxm", devices=2, batch=64, draft=3, prompt=4096, output=256),
-                               Scenario(hardware="tpu-v5p", devices=8, usd_per_hour=3, batch=4, cached=400, weights="fp8"), Scenario(hardware="h100-sxm")])
+@pytest.mark.parametrize(
+    "s",
+    [
+        Scenario(model="mixtral-8x7b", hardware="h200-sxm", devices=2, batch=64, draft=3, prompt=4096, output=256),
+        Scenario(hardware="tpu-v5p", devices=8, usd_per_hour=3, batch=4, cached=400, weights="fp8"),
+        Scenario(hardware="h100-sxm"),
+    ],
+)
 def test_every_bar_of_the_tornado_is_an_evaluation(s):
-    for objective, figure in (("cost", lambda r: r.cost["usd_per_million_output_tokens_all_in"]), ("latency", lambda r: r.serving["tpot_s"]), ("ttft", lambda r: r.serving["ttft_s"])):
+    for objective, figure in (
+        ("cost", lambda r: r.cost["usd_per_million_output_tokens_all_in"]),
+        ("latency", lambda r: r.serving["tpot_s"]),
+        ("ttft", lambda r: r.serving["ttft_s"]),
+    ):
         found = sensitivity(s, objective)
         assert found["base"] == pytest.approx(figure(evaluate(s)), rel=1e-9)
         assert [row["swing"] for row in found["rows"]] == sorted((row["swing"] for row in found["rows"]), reverse=True)
@@ -137,15 +240,23 @@ def test_every_bar_of_the_tornado_is_an_evaluation(s):
             if row["parameter"] in ("peak", "power"):
                 continue
             for side in ("low", "high"):
-                assert row[side] == pytest.approx(figure(evaluate(changed(s, row["parameter"], row[side + "_value"]))), rel=1e-9), row
+                assert row[side] == pytest.approx(
+                    figure(evaluate(changed(s, row["parameter"], row[side + "_value"]))), rel=1e-9
+                ), row
 
 
 def test_what_matters_is_what_physics_says():
     """A batch of one streams weights: bandwidth alone counts, and 20 % more of it makes a step 1/1.2 as long. Prefill is FLOPs over the peak."""
     found = sensitivity(Scenario(hardware="h100-sxm", batch=1), "latency")
-    assert found["rows"][0]["parameter"] == "bandwidth" and found["rows"][0]["high"] == pytest.approx(found["base"] / 1.2, rel=1e-9)
+    assert found["rows"][0]["parameter"] == "bandwidth" and found["rows"][0]["high"] == pytest.approx(
+        found["base"] / 1.2, rel=1e-9
+    )
     found = {row["parameter"]: row for row in sensitivity(Scenario(hardware="h100-sxm", batch=8, prompt=4096), "ttft")["rows"]}
-    assert found["peak"]["low"] == pytest.approx(sensitivity(Scenario(hardware="h100-sxm", batch=8, prompt=4096), "ttft")["base"] / 0.8, rel=1e-9) and found["bandwidth"]["swing"] == 0
+    assert (
+        found["peak"]["low"]
+        == pytest.approx(sensitivity(Scenario(hardware="h100-sxm", batch=8, prompt=4096), "ttft")["base"] / 0.8, rel=1e-9)
+        and found["bandwidth"]["swing"] == 0
+    )
     assert set(found) <= set(PARAMETERS) and "acceptance" not in found and "routing" not in found
     for bad in ({"objective": "joy"}, {"step": 2}):
         with pytest.raises(InputError):
@@ -167,22 +278,44 @@ first token only,2,500,1,,,
 
 def test_a_mix_is_read_from_a_file_or_a_preset():
     mix = read_mix(MIX)
-    assert [(c.requests_per_s, c.prompt, c.output, c.cached, c.ttft_s, c.tpot_s) for c in mix] == [(8, 1000, 300, 0, 2.0, None), (1, 20000, 500, 5000, None, 0.06), (2, 500, 1, 0, None, None)]
-    assert sum(c.requests_per_s for c in read_mix(MIX, 22)) == pytest.approx(22) and read_mix("chat", 10)[0].requests_per_s == pytest.approx(6)
+    assert [(c.requests_per_s, c.prompt, c.output, c.cached, c.ttft_s, c.tpot_s) for c in mix] == [
+        (8, 1000, 300, 0, 2.0, None),
+        (1, 20000, 500, 5000, None, 0.06),
+        (2, 500, 1, 0, None, None),
+    ]
+    assert sum(c.requests_per_s for c in read_mix(MIX, 22)) == pytest.approx(22) and read_mix("chat", 10)[
+        0
+    ].requests_per_s == pytest.approx(6)
     for name, entry in presets().items():
         assert entry["source"] and (entry["example"] is False) == ("arXiv" in entry["source"]), name
         assert sum(c["share"] for c in entry["classes"]) == pytest.approx(1)
-    for text, part in (("chaat", "did you mean 'chat'"), ("chat", "rate"), ("name,prompt\nx,5\n", "output"), ("prompt,output,share\n1,1,0\n", "above 0"), ("prompt,output,requests_per_s,cached\n5,1,1,5\n", "cached"),
-                       ("prompt,output,requests_per_s\n" + "5,5,1\n" * 65, "64"), ("prompt,output,requests_per_s\nx,5,1\n", "prompt")):
+    for text, part in (
+        ("chaat", "did you mean 'chat'"),
+        ("chat", "rate"),
+        ("name,prompt\nx,5\n", "output"),
+        ("prompt,output,share\n1,1,0\n", "above 0"),
+        ("prompt,output,requests_per_s,cached\n5,1,1,5\n", "cached"),
+        ("prompt,output,requests_per_s\n" + "5,5,1\n" * 65, "64"),
+        ("prompt,output,requests_per_s\nx,5,1\n", "prompt"),
+    ):
         with pytest.raises(InputError, match=part):
             read_mix(text)
 
 
-@pytest.mark.parametrize("model,chips,n", [("llama-3.1-70b", ("h100-sxm", "b200-sxm", "tpu-v5e"), (4, 8)), ("qwen3-30b-a3b", ("h200-sxm",), (1, 2, 4)), ("gemma-2-2b", ("l4",), (1,))])
+@pytest.mark.parametrize(
+    "model,chips,n",
+    [
+        ("llama-3.1-70b", ("h100-sxm", "b200-sxm", "tpu-v5e"), (4, 8)),
+        ("qwen3-30b-a3b", ("h200-sxm",), (1, 2, 4)),
+        ("gemma-2-2b", ("l4",), (1,)),
+    ],
+)
 def test_a_fleet_is_the_smallest_that_keeps_its_limits(model, chips, n):
     """Each row again by hand: the step of the mix as one pass of all its classes, the queue by Pollaczek-Khinchine, and one replica fewer is too few."""
     mix, demand = read_mix(MIX), Demand(headroom=0.25, ttft_s="8 s", tpot_s="80 ms")
-    found = fleet(Space(base=Scenario(model=model), chips=chips, devices=n, weights=("fp8",), batches=(4, 16, 64)), mix, demand, "chips")
+    found = fleet(
+        Space(base=Scenario(model=model), chips=chips, devices=n, weights=("fp8",), batches=(4, 16, 64)), mix, demand, "chips"
+    )
     assert found["best"] and not set(found["why_not"]) & {row["hardware"] for row in found["best"]}
     for row in found["best"]:
         r = resolve(Scenario.from_fragment(row["fragment"])[0])
@@ -190,7 +323,16 @@ def test_a_fleet_is_the_smallest_that_keeps_its_limits(model, chips, n):
         roofs = roof.roofs_of(r.chip, layout, (r.compute, r.activations.compute, "bf16"), None, None)
         split = min(layout.pp, row["batch"])
         steps = [c.requests_per_s * max(c.output - 1, 1e-9) for c in mix]
-        passes = tuple(Pass(sequences=row["batch"] / split * w / sum(steps), new_tokens=1.0, start=float(c.prompt), steps=float(max(c.output - 1, 1)), pool=layout.pool) for c, w in zip(mix, steps, strict=True))
+        passes = tuple(
+            Pass(
+                sequences=row["batch"] / split * w / sum(steps),
+                new_tokens=1.0,
+                start=float(c.prompt),
+                steps=float(max(c.output - 1, 1)),
+                pool=layout.pool,
+            )
+            for c, w in zip(mix, steps, strict=True)
+        )
         step = max(roof.limit_parts(operators_of(r, passes), roofs, layout))
         prefill = [evaluate(s.replace(batch=1, prompt=c.prompt, output=c.output, cached=c.cached)).serving["ttft_s"] for c in mix]
         P = sum(c.requests_per_s * t for c, t in zip(mix, prefill, strict=True))
@@ -203,7 +345,9 @@ def test_a_fleet_is_the_smallest_that_keeps_its_limits(model, chips, n):
             return all(t + wait <= (c.ttft_s or 8.0) + 1e-9 for c, t in zip(mix, prefill, strict=True))
 
         assert kept(row["replicas"]) and (row["replicas"] == layout.dp or not kept(row["replicas"] - layout.dp))
-        assert row["devices"] == row["replicas"] * layout.tp * layout.pp and row["utilisation"] == pytest.approx((P + D) / row["replicas"], rel=1e-6)
+        assert row["devices"] == row["replicas"] * layout.tp * layout.pp and row["utilisation"] == pytest.approx(
+            (P + D) / row["replicas"], rel=1e-6
+        )
         assert row["tpot_s"] == pytest.approx(step / (1 - P / row["replicas"]), rel=1e-9)
         assert row["usd_per_hour"] is None or row["usd_per_hour"] == pytest.approx(row["devices"] * r.chip.usd_per_hour)
 
@@ -216,11 +360,17 @@ def test_one_class_queues_as_the_published_formula_says():
 
 
 def test_a_chip_without_a_fleet_says_why():
-    space = Space(base=Scenario(model="llama-3.1-70b"), chips=("l4", "h100-sxm", "gb200", "groq-lpu-v1", "a100-80gb-sxm"), devices=(8,))
+    space = Space(
+        base=Scenario(model="llama-3.1-70b"), chips=("l4", "h100-sxm", "gb200", "groq-lpu-v1", "a100-80gb-sxm"), devices=(8,)
+    )
     why = lambda **limits: fleet(space, read_mix(MIX, 50), Demand(**limits))["why_not"]
     assert why()["groq-lpu-v1"].startswith("does not fit")
     assert "TTFT of documents" in why(ttft_s=0.3)["a100-80gb-sxm"] and why(tpot_s="1 ms")["h100-sxm"].startswith("misses TPOT")
-    assert "budget is 10.0" in why(budget=10)["h100-sxm"] and "no price is known" in why(budget=10)["gb200"] and "chips" in why(most_chips=8)["a100-80gb-sxm"]
+    assert (
+        "budget is 10.0" in why(budget=10)["h100-sxm"]
+        and "no price is known" in why(budget=10)["gb200"]
+        and "chips" in why(most_chips=8)["a100-80gb-sxm"]
+    )
     for bad in (Space(prefill=(("same", 1),)), Space(drafts=(3,))):
         with pytest.raises(InputError):
             fleet(bad, read_mix("chat", 1))
@@ -228,10 +378,31 @@ def test_a_chip_without_a_fleet_says_why():
 
 def test_fleet_and_sensitivity_on_the_command_line(tmp_path, capsys):
     (tmp_path / "mix.csv").write_text(MIX)
-    assert main(["fleet", "--model", "llama-3.1-8b", "--mix", str(tmp_path / "mix.csv"), "--chips", "h100-sxm,l4", "--headroom", "0.3", "--json"]) == 0
+    assert (
+        main(
+            [
+                "fleet",
+                "--model",
+                "llama-3.1-8b",
+                "--mix",
+                str(tmp_path / "mix.csv"),
+                "--chips",
+                "h100-sxm,l4",
+                "--headroom",
+                "0.3",
+                "--json",
+            ]
+        )
+        == 0
+    )
     answer = json.loads(capsys.readouterr().out)
-    assert answer["headroom"] == 0.3 and all(math.isfinite(row["utilisation"]) and row["utilisation"] <= 0.7 + 1e-9 for row in answer["best"])
-    assert main(["fleet", "--model", "llama-3.1-8b", "--mix", "chat", "--rate", "5"]) == 0 and "replicas of tp" in capsys.readouterr().out
+    assert answer["headroom"] == 0.3 and all(
+        math.isfinite(row["utilisation"]) and row["utilisation"] <= 0.7 + 1e-9 for row in answer["best"]
+    )
+    assert (
+        main(["fleet", "--model", "llama-3.1-8b", "--mix", "chat", "--rate", "5"]) == 0
+        and "replicas of tp" in capsys.readouterr().out
+    )
     assert main(["sensitivity", "--model", "llama-3.1-8b", "--hardware", "h100-sxm", "--objective", "latency"]) == 0
     assert "memory bandwidth" in capsys.readouterr().out.splitlines()[1]
     assert main(["sensitivity", "--model", "llama-3.1-8b", "--hardware", "h100-sxm", "--step", "3"]) == 2
@@ -242,7 +413,10 @@ def test_the_figures_hold_what_the_answers_say():
     answer = explore_request({"explore": SMALL})
     plot = chart.front_figure(answer)
     points = plot.select_one({"name": "front.points"})
-    assert len(points.data["x"]) == sum(len(f["x"]) for f in answer["fronts"]) and chart.front_figure().select_one({"name": "front.points"}).data["x"] == []
+    assert (
+        len(points.data["x"]) == sum(len(f["x"]) for f in answer["fronts"])
+        and chart.front_figure().select_one({"name": "front.points"}).data["x"] == []
+    )
     found = sensitivity(Scenario(hardware="h100-sxm"), "cost")
     bars = chart.tornado_figure(found).select_one({"name": "tornado.bars"})
     assert bars.data["words"][-1] == found["rows"][0]["words"]

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import InputError
-from ..scenario import Scenario
 from ..units import format_number, format_quantity, parse_quantity
-from .figures import BOUNDS, NAMES
+from .figures import NAMES
 from .grid import FAULTS, Block
 from .space import Plan, Space
+from .table import PLACE, Table, join, table_of
 
 # Objective: (figure, whether less is better, words).
 OBJECTIVES = {
@@ -19,22 +19,25 @@ OBJECTIVES = {
     "output-cost": ("usd_per_million_output_tokens", True, "USD per million output tokens, decoding alone"),
     "throughput": ("served_tokens_per_s_per_device", False, "output tokens/s per chip, prefill included"),
     "latency": ("tpot_s", True, "time per output token"),
-    "ttft": ("ttft_s", True, "time to first token"), "ttft-alone": ("ttft_alone_s", True, "time to first token of a prompt by itself"),
+    "ttft": ("ttft_s", True, "time to first token"),
+    "ttft-alone": ("ttft_alone_s", True, "time to first token of a prompt by itself"),
     "energy": ("joules_per_output_token_all_in", True, "joules per output token, prefill included"),
 }
 # Limit of a Question: (figure, whether the figure must stay below, kind of quantity, unit shown, name).
 LIMITS = {
-    "tpot": ("tpot_s", True, "s", "s", "TPOT"), "ttft": ("ttft_s", True, "s", "s", "TTFT"),
+    "tpot": ("tpot_s", True, "s", "s", "TPOT"),
+    "ttft": ("ttft_s", True, "s", "s", "TTFT"),
     "ttft_alone": ("ttft_alone_s", True, "s", "s", "the TTFT of a prompt by itself"),
     "user": ("tokens_per_s_per_user", False, "count", "tokens/s", "tokens/s per user"),
     "throughput": ("served_tokens_per_s_per_device", False, "count", "tokens/s", "tokens/s per chip"),
     "requests": ("requests_per_s", False, "count", "requests/s", "requests/s"),
-    "budget": ("usd_per_hour", True, "USD", "USD/h", "the budget"), "usd_per_million": ("usd_per_million_output_tokens_all_in", True, "USD", "USD", "the price per million tokens"),
-    "most_chips": ("devices", True, "count", "chips", "the number of chips"), "memory_share": ("memory_share", True, "count", "", "the share of memory"),
+    "budget": ("usd_per_hour", True, "USD", "USD/h", "the budget"),
+    "usd_per_million": ("usd_per_million_output_tokens_all_in", True, "USD", "USD", "the price per million tokens"),
+    "most_chips": ("devices", True, "count", "chips", "the number of chips"),
+    "memory_share": ("memory_share", True, "count", "", "the share of memory"),
     "joules": ("joules_per_output_token_all_in", True, "count", "J", "energy per token"),
 }
 FRONT = ("tokens_per_s_per_user", "served_tokens_per_s_per_device")
-_PLACE = ("slice", "chip", "layout", "batch", "load", "pool")
 _PRUNE = 200_000  # rows kept between blocks before the dominated ones are dropped
 
 
@@ -54,85 +57,12 @@ class Question:
         if self.objective not in OBJECTIVES:
             raise InputError("objective", self.objective, f"must be one of {', '.join(OBJECTIVES)}")
         read = []
-        for name, value in (self.limits.items() if isinstance(self.limits, dict) else self.limits):
+        for name, value in self.limits.items() if isinstance(self.limits, dict) else self.limits:
             if name not in LIMITS:
                 raise InputError("limit", name, f"must be one of {', '.join(LIMITS)}")
             if value is not None and value != "":
                 read.append((name, float(parse_quantity(value, LIMITS[name][2], field=name, low=1e-12, high=1e15))))
         object.__setattr__(self, "limits", tuple(read))
-
-
-class Table:
-    """Rows of an exploration as columns: `columns[name]` is a NumPy array, one value a row; see NAMES for the figures.
-
-    slice, chip, layout, batch, load, pool say which configuration a row is; `scenario(i)` gives it back as a Scenario.
-    """
-
-    def __init__(self, plan: Plan, space: Space, columns: dict):
-        self.plan, self.space, self.columns = plan, space, columns
-
-    def __len__(self) -> int:
-        return len(self.columns["slice"])
-
-    def take(self, rows) -> Table:
-        """Some rows, in that order."""
-        return Table(self.plan, self.space, {name: values[rows] for name, values in self.columns.items()})
-
-    def place(self, i: int) -> tuple:
-        """(slice, chip, layout, batch, (prompt, output, cached), prefill pool or None) of row i."""
-        at = {name: int(self.columns[name][i]) for name in _PLACE}
-        part = self.plan.slices[at["slice"]]
-        return part, part.chips[at["chip"]], part.layouts[at["layout"]], self.space.batches[at["batch"]], self.space.loads[at["load"]], part.pools[at["pool"]]
-
-    def scenario(self, i: int) -> Scenario:
-        """Row i as a Scenario, which `evaluate` answers with the same figures."""
-        part, chip, layout, batch, load, pool = self.place(i)
-        price = part.prices[int(self.columns["chip"][i])]
-        one = lambda n: None if n == 1 else n
-        changes = {"hardware": chip.id, "tp": one(layout.tp), "pp": one(layout.pp), "ep": one(layout.ep), "dp": one(layout.dp), "batch": batch,
-                   "prompt": load[0], "output": load[1], "cached": load[2]}
-        if price is not None:
-            changes["usd_per_hour"] = price
-        if pool:
-            changes |= {"prefill_hardware": chip.id if pool[0] == "same" else pool[0], "prefill_devices": pool[1]}
-        return part.scenario.replace(**changes)
-
-    def row(self, i: int) -> dict:
-        """Row i in plain numbers and names, with the link's fragment that opens it in the calculator; unknown figures are None."""
-        part, chip, layout, batch, load, pool = self.place(i)
-        figures = {name: _plain(self.columns[name][i]) for name in NAMES if name != "bound"}
-        scenario = self.scenario(i)
-        names = {"weights": getattr(part.formats["weights"], "name", str(part.formats["weights"])), "activations": part.formats["activations"].name, "kv": part.formats["kv"].name}
-        return {"model": part.arch.id, "hardware": chip.id, "name": chip.name, "vendor": chip.vendor, "kind": chip.kind, "grade": chip.grade,
-                "tp": layout.tp, "pp": layout.pp, "ep": layout.ep, "dp": layout.dp, **names, "batch": batch, "prompt": load[0], "output": load[1], "cached": load[2],
-                "draft": part.scenario.draft, "prefill_hardware": scenario.prefill_hardware or None, "prefill_devices": scenario.prefill_devices,
-                "bound": BOUNDS[int(self.columns["bound"][i])], **figures, "fragment": scenario.to_fragment()}
-
-    def rows(self) -> list:
-        """All rows, see `row`."""
-        return [self.row(i) for i in range(len(self))]
-
-
-def _plain(value):
-    value = float(value)
-    return value if np.isfinite(value) else None
-
-
-def table_of(block: Block, flat, plan: Plan, space: Space) -> Table:
-    """The configurations with these flat indices of a block, all figures included."""
-    figures = block.figures.take(flat, block.shape)
-    rows = len(flat)
-    columns = {name: np.broadcast_to(np.asarray(figures.get(name), dtype=float), (rows,)) for name in NAMES}
-    where = np.unravel_index(flat, block.shape)
-    columns |= {name: where[axis] + block.at[axis] for axis, name in enumerate(("chip", "layout", "batch", "load"))}
-    columns |= {"slice": np.full(rows, block.number), "pool": np.full(rows, block.pool), "fault": block.fault.reshape(-1)[flat]}
-    return Table(plan, space, columns)
-
-
-def join(tables: list) -> Table:
-    """Tables of one plan, one after another."""
-    first = tables[0]
-    return Table(first.plan, first.space, {name: np.concatenate([t.columns[name] for t in tables]) for name in first.columns})
 
 
 def front(x, y) -> np.ndarray:
@@ -184,7 +114,13 @@ def judge(space: Space, plan: Plan, found, question: Question, progress=None) ->
     found: the blocks, each looked at once, so that a generator of them needs no more memory than one; progress(done, total): called
     after each block; returning False stops with Stopped.
     """
-    counts = {"evaluated": 0, "timed": 0, "met": 0, "faults": dict.fromkeys(FAULTS, 0), "missed": {name: 0 for name, _ in question.limits}}
+    counts = {
+        "evaluated": 0,
+        "timed": 0,
+        "met": 0,
+        "faults": dict.fromkeys(FAULTS, 0),
+        "missed": {name: 0 for name, _ in question.limits},
+    }
     kept, held = [], 0
     for block in found:
         kept.append(_reduce(block, question, plan, space, counts))
@@ -195,7 +131,7 @@ def judge(space: Space, plan: Plan, found, question: Question, progress=None) ->
         if progress and progress(counts["evaluated"], plan.rows) is False:
             raise Stopped(counts["evaluated"], plan.rows)
     counts |= {"configurations": counts["evaluated"] + sum(plan.refused.values()), "refused": plan.refused}
-    table = join(kept) if kept else Table(plan, space, {name: np.zeros(0, dtype=int) for name in (*_PLACE, *NAMES, "fault")})
+    table = join(kept) if kept else Table(plan, space, {name: np.zeros(0, dtype=int) for name in (*PLACE, *NAMES, "fault")})
     return Answer(question=question, cells=_cells(table, question), counts=counts)
 
 
@@ -312,7 +248,11 @@ def _cells(table: Table, question: Question) -> tuple:
         for load, tokens in enumerate(space.loads):
             chips = groups.get((model, load), {})
             bests, edges, nearest = [], {}, {}
-            why = {id: plan.lacking.get(id) or "no layout of these chips is possible for this model" for id in space.chip_ids() if id not in chips}
+            why = {
+                id: plan.lacking.get(id) or "no layout of these chips is possible for this model"
+                for id in space.chip_ids()
+                if id not in chips
+            }
             for chip, rows in chips.items():
                 best, edge, near = _chosen(table, question, rows, met, worst)
                 if best is not None:
@@ -325,8 +265,17 @@ def _cells(table: Table, question: Question) -> tuple:
             goal = table.columns[figure][bests]
             every = np.concatenate(list(edges.values())) if edges else np.zeros(0, dtype=int)
             x, y = (table.columns[name][every] for name in FRONT)
-            found.append(Cell(model=model, load=tokens, best=table.take(bests[np.argsort(goal if less else -goal, kind="stable")]), front=table.take(every[front(x, y)]),
-                              fronts={chip: table.take(rows) for chip, rows in edges.items()}, why_not=why, nearest=nearest))
+            found.append(
+                Cell(
+                    model=model,
+                    load=tokens,
+                    best=table.take(bests[np.argsort(goal if less else -goal, kind="stable")]),
+                    front=table.take(every[front(x, y)]),
+                    fronts={chip: table.take(rows) for chip, rows in edges.items()},
+                    why_not=why,
+                    nearest=nearest,
+                )
+            )
     return tuple(found)
 
 

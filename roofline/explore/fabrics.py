@@ -55,7 +55,10 @@ class Fabrics:
         if key not in self.kept:
             count = len(self.domain)
             mine = lambda a, rows: a[rows] if isinstance(a, np.ndarray) and len(a) == count else a
-            answers = [np.asarray(getattr(kind, name)(*(mine(a, rows) for a in args)), dtype=float) for kind, rows in zip(self.kinds, self.rows, strict=True)]
+            answers = [
+                np.asarray(getattr(kind, name)(*(mine(a, rows) for a in args)), dtype=float)
+                for kind, rows in zip(self.kinds, self.rows, strict=True)
+            ]
             width = max((a.shape[1:] for a in answers if a.ndim), default=(1, 1, 1))
             whole = np.empty((count, *width))
             for rows, answer in zip(self.rows, answers, strict=True):
@@ -68,8 +71,17 @@ class Fabrics:
 def _shape(f: Fabric) -> Fabric:
     """What an answer depends on, without the speeds: bandwidths matter only as the ratio of a mesh's link to all of them."""
     mesh = f.kind == "mesh" and f.pair_bytes_per_s
-    return replace(f, id="", chip_bytes_per_s=f.chip_bytes_per_s if mesh else 1.0, pair_bytes_per_s=f.pair_bytes_per_s if mesh else None, network_bytes_per_s=None,
-                   in_network=False, host=None, source="", network_source="")
+    return replace(
+        f,
+        id="",
+        chip_bytes_per_s=f.chip_bytes_per_s if mesh else 1.0,
+        pair_bytes_per_s=f.pair_bytes_per_s if mesh else None,
+        network_bytes_per_s=None,
+        in_network=False,
+        host=None,
+        source="",
+        network_source="",
+    )
 
 
 def _key(a):

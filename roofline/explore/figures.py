@@ -53,7 +53,9 @@ class Figures:
         where = np.unravel_index(flat, shape)
         pick = lambda v: np.broadcast_to(v, shape)[where] if isinstance(v, np.ndarray) else v
         chosen = {f.name: pick(getattr(self, f.name)) for f in fields(self) if f.name != "pool"}
-        pool = self.pool and replace(self.pool, **{n: pick(getattr(self.pool, n)) for n in ("usd_per_hour", "watts", "prefill_s")})
+        pool = self.pool and replace(
+            self.pool, **{n: pick(getattr(self.pool, n)) for n in ("usd_per_hour", "watts", "prefill_s")}
+        )
         return replace(self, pool=pool, **chosen)
 
     def get(self, name: str):
@@ -102,12 +104,24 @@ def _usd_per_hour(f: Figures):
 
 
 _RULES = {
-    "ttft_s": lambda f: f.ttft_s, "ttft_alone_s": lambda f: f.ttft_alone_s, "tpot_s": lambda f: f.tpot_s, "tokens_per_s_per_user": lambda f: 1.0 / f.tpot_s,
-    "tokens_per_s": lambda f: _line(f)["tokens_per_s"], "tokens_per_s_per_device": lambda f: _line(f)["tokens_per_s_per_device"],
-    "requests_per_s": lambda f: _line(f)["requests_per_s"], "served_tokens_per_s_per_device": _served,
-    "usd_per_million_input_tokens": lambda f: _prices(f)[0], "usd_per_million_output_tokens": lambda f: _prices(f)[1],
-    "usd_per_million_output_tokens_all_in": lambda f: _prices(f)[2], "joules_per_output_token": _joules, "joules_per_output_token_all_in": _joules_all_in,
-    "devices": _devices, "usd_per_hour": _usd_per_hour, "total_bytes": lambda f: f.total_bytes, "available_bytes": lambda f: f.available_bytes,
-    "memory_share": lambda f: f.total_bytes / f.available_bytes, "bound": lambda f: f.bound,
+    "ttft_s": lambda f: f.ttft_s,
+    "ttft_alone_s": lambda f: f.ttft_alone_s,
+    "tpot_s": lambda f: f.tpot_s,
+    "tokens_per_s_per_user": lambda f: 1.0 / f.tpot_s,
+    "tokens_per_s": lambda f: _line(f)["tokens_per_s"],
+    "tokens_per_s_per_device": lambda f: _line(f)["tokens_per_s_per_device"],
+    "requests_per_s": lambda f: _line(f)["requests_per_s"],
+    "served_tokens_per_s_per_device": _served,
+    "usd_per_million_input_tokens": lambda f: _prices(f)[0],
+    "usd_per_million_output_tokens": lambda f: _prices(f)[1],
+    "usd_per_million_output_tokens_all_in": lambda f: _prices(f)[2],
+    "joules_per_output_token": _joules,
+    "joules_per_output_token_all_in": _joules_all_in,
+    "devices": _devices,
+    "usd_per_hour": _usd_per_hour,
+    "total_bytes": lambda f: f.total_bytes,
+    "available_bytes": lambda f: f.available_bytes,
+    "memory_share": lambda f: f.total_bytes / f.available_bytes,
+    "bound": lambda f: f.bound,
 }
 NAMES = tuple(_RULES)

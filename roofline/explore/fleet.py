@@ -64,7 +64,11 @@ def read_mix(text: str, rate: float | None = None) -> tuple:
     if text.strip().lower() in known:
         rows = known[text.strip().lower()]["classes"]
     elif "\n" not in text.strip():
-        raise InputError("mix", text.strip(), f"is neither a preset ({', '.join(known)}) nor the text of a CSV file{nearest(text.strip(), known)}")
+        raise InputError(
+            "mix",
+            text.strip(),
+            f"is neither a preset ({', '.join(known)}) nor the text of a CSV file{nearest(text.strip(), known)}",
+        )
     else:
         rows = list(csv.DictReader(io.StringIO(text.lstrip("\ufeff"))))
     if not rows or len(rows) > MAX_CLASSES:
@@ -89,8 +93,17 @@ def read_mix(text: str, rate: float | None = None) -> tuple:
         if cached >= prompt:
             raise InputError("cached", cached, f"must be less than the prompt of {prompt:,} tokens")
         if weight:
-            found.append(Request(name=str(row.get("name", f"{prompt} in, {output} out"))[:60], requests_per_s=weight * scale, prompt=prompt, output=output, cached=cached,
-                                 ttft_s=limit(row, "ttft"), tpot_s=limit(row, "tpot")))
+            found.append(
+                Request(
+                    name=str(row.get("name", f"{prompt} in, {output} out"))[:60],
+                    requests_per_s=weight * scale,
+                    prompt=prompt,
+                    output=output,
+                    cached=cached,
+                    ttft_s=limit(row, "ttft"),
+                    tpot_s=limit(row, "tpot"),
+                )
+            )
     return tuple(found)
 
 
@@ -126,7 +139,13 @@ class Demand:
     most_chips: float = math.inf
 
     def __post_init__(self):
-        ranges = {"headroom": ("count", 0, 0.999), "ttft_s": ("s", 1e-9, 1e9), "tpot_s": ("s", 1e-9, 1e9), "budget": ("USD", 1e-9, 1e15), "most_chips": ("count", 1, 1e9)}
+        ranges = {
+            "headroom": ("count", 0, 0.999),
+            "ttft_s": ("s", 1e-9, 1e9),
+            "tpot_s": ("s", 1e-9, 1e9),
+            "budget": ("USD", 1e-9, 1e15),
+            "most_chips": ("count", 1, 1e9),
+        }
         for name, (kind, low, high) in ranges.items():
             value = getattr(self, name)
             if value != math.inf:
@@ -161,12 +180,23 @@ def fleet(space: Space, mix: tuple, demand: Demand | None = None, objective: str
         if progress and progress(done, made.rows) is False:
             raise Stopped(done, made.rows)
     rows = [_row_of(space, mix, *found) for found in sorted(best.values(), key=lambda x: x[0])]
-    why = {id: made.lacking.get(id) or "no layout of these chips is possible for this model" for id in space.chip_ids() if id not in best}
+    why = {
+        id: made.lacking.get(id) or "no layout of these chips is possible for this model"
+        for id in space.chip_ids()
+        if id not in best
+    }
     for id, (_, piece, c, sized) in nearest.items():
         if id not in best:
             why[id] = _why(piece, c, sized, mix, demand)
-    return {"objective": objective, "headroom": demand.headroom, "requests_per_s": sum(c.requests_per_s for c in mix), "mix": [{n: getattr(c, n) for n in c.__slots__} for c in mix],
-            "best": rows, "why_not": why, "evaluated": done}
+    return {
+        "objective": objective,
+        "headroom": demand.headroom,
+        "requests_per_s": sum(c.requests_per_s for c in mix),
+        "mix": [{n: getattr(c, n) for n in c.__slots__} for c in mix],
+        "best": rows,
+        "why_not": why,
+        "evaluated": done,
+    }
 
 
 def _sized(piece, mix: tuple, place: list, demand: Demand) -> SimpleNamespace:
@@ -183,13 +213,32 @@ def _sized(piece, mix: tuple, place: list, demand: Demand) -> SimpleNamespace:
     whole = lambda v: np.broadcast_to(v, np.broadcast_shapes(np.shape(v), (1, 1, 1, len(share))))
     tpot = roof.longest([(whole(p) * share).sum(axis=-1) for p in parts])
     prefill = np.broadcast_to(prefill_alone(r, roofs), (*tpot.shape[:2], 1, len(share)))[..., place]
-    stored, each, working, other = memory.demand(r.arch, r.weights, r.kv, batch=s.batch, prompt=s.prompt, output=s.output, layout=layout, overhead=s.overhead, block=s.block,
-                                                 offload=s.offload, offload_kv=s.offload_kv)
+    stored, each, working, other = memory.demand(
+        r.arch,
+        r.weights,
+        r.kv,
+        batch=s.batch,
+        prompt=s.prompt,
+        output=s.output,
+        layout=layout,
+        overhead=s.overhead,
+        block=s.block,
+        offload=s.offload,
+        offload_kv=s.offload_kv,
+    )
     flat = lambda v: np.asarray(v)[..., 0] if np.ndim(v) else v
     total = flat(stored) + (whole(each * s.batch) * share).sum(axis=-1) + whole(working).max(axis=-1) + flat(other)
     available = (chips.memory_bytes * layout.tp * layout.pp * s.utilisation)[..., 0]
-    need = replicas_needed(rates, prefill, steps, tpot, s.batch[..., 0], demand.headroom, np.array([c.ttft_s or demand.ttft_s for c in mix]),
-                           min(c.tpot_s or demand.tpot_s for c in mix))
+    need = replicas_needed(
+        rates,
+        prefill,
+        steps,
+        tpot,
+        s.batch[..., 0],
+        demand.headroom,
+        np.array([c.ttft_s or demand.ttft_s for c in mix]),
+        min(c.tpot_s or demand.tpot_s for c in mix),
+    )
     ok = np.isfinite(need) & ~(total > available)
     # Replicas that share experts come together.
     groups = np.where(ok, np.maximum(1.0, np.ceil(need / layout.dp[..., 0] - 1e-9)), np.inf)
@@ -198,8 +247,19 @@ def _sized(piece, mix: tuple, place: list, demand: Demand) -> SimpleNamespace:
     ok = ok & (devices <= demand.most_chips) & ~(usd > demand.budget)
     if demand.budget != math.inf:
         ok = ok & np.isfinite(usd)
-    return SimpleNamespace(ok=ok, tpot=tpot, prefill=prefill, replicas=groups * layout.dp[..., 0], devices=devices, usd=usd, watts=watts, total=np.broadcast_to(total, ok.shape),
-                           available=np.broadcast_to(available, ok.shape), rates=rates, steps=steps)
+    return SimpleNamespace(
+        ok=ok,
+        tpot=tpot,
+        prefill=prefill,
+        replicas=groups * layout.dp[..., 0],
+        devices=devices,
+        usd=usd,
+        watts=watts,
+        total=np.broadcast_to(total, ok.shape),
+        available=np.broadcast_to(available, ok.shape),
+        rates=rates,
+        steps=steps,
+    )
 
 
 def _note(best: dict, nearest: dict, piece, c: int, chip, sized, objective: str) -> None:
@@ -212,7 +272,13 @@ def _note(best: dict, nearest: dict, piece, c: int, chip, sized, objective: str)
             nearest[chip.id] = (close, piece, c, sized)
         return
     known = np.isfinite(sized.usd[c]).any()
-    goal = sized.usd[c] if objective == "cost" and known else sized.watts[c] if objective == "power" and np.isfinite(sized.watts[c]).any() else sized.devices[c]
+    goal = (
+        sized.usd[c]
+        if objective == "cost" and known
+        else sized.watts[c]
+        if objective == "power" and np.isfinite(sized.watts[c]).any()
+        else sized.devices[c]
+    )
     unranked = objective == "cost" and not known or objective == "power" and goal is sized.devices[c]
     goal = np.where(ok, goal, np.inf)
     l, b = np.unravel_index(int(goal.argmin()), goal.shape)
@@ -232,13 +298,42 @@ def _row_of(space: Space, mix: tuple, _key, piece, c: int, l: int, b: int, sized
     known = lambda v: v if math.isfinite(v) else None
     heaviest = max(mix, key=lambda x: x.requests_per_s * x.output)
     price = piece.slice.prices[piece.at[0] + c]
-    scenario = piece.slice.scenario.replace(hardware=chip.id, tp=layout.tp, pp=layout.pp, ep=layout.ep, dp=layout.dp, batch=batch, prompt=heaviest.prompt, output=heaviest.output,
-                                            cached=heaviest.cached, usd_per_hour=price if price is not None else piece.slice.scenario.usd_per_hour)
-    return {"hardware": chip.id, "name": chip.name, "vendor": chip.vendor, "grade": chip.grade, "model": piece.slice.arch.id,
-            "tp": layout.tp, "pp": layout.pp, "ep": layout.ep, "dp": layout.dp, "weights": getattr(piece.slice.formats["weights"], "name", str(piece.slice.formats["weights"])),
-            "kv": piece.slice.formats["kv"].name, "batch": batch, "replicas": int(n), "devices": int(at(sized.devices)), "usd_per_hour": known(at(sized.usd)), "watts": known(at(sized.watts)),
-            "utilisation": busy, "tpot_s": tpot / (1.0 - prompts / n), "ttft_s": [float(t) + wait for t in prefill], "queue_s": wait, "memory_share": known(at(sized.total) / at(sized.available)),
-            "fragment": scenario.to_fragment()}
+    scenario = piece.slice.scenario.replace(
+        hardware=chip.id,
+        tp=layout.tp,
+        pp=layout.pp,
+        ep=layout.ep,
+        dp=layout.dp,
+        batch=batch,
+        prompt=heaviest.prompt,
+        output=heaviest.output,
+        cached=heaviest.cached,
+        usd_per_hour=price if price is not None else piece.slice.scenario.usd_per_hour,
+    )
+    return {
+        "hardware": chip.id,
+        "name": chip.name,
+        "vendor": chip.vendor,
+        "grade": chip.grade,
+        "model": piece.slice.arch.id,
+        "tp": layout.tp,
+        "pp": layout.pp,
+        "ep": layout.ep,
+        "dp": layout.dp,
+        "weights": getattr(piece.slice.formats["weights"], "name", str(piece.slice.formats["weights"])),
+        "kv": piece.slice.formats["kv"].name,
+        "batch": batch,
+        "replicas": int(n),
+        "devices": int(at(sized.devices)),
+        "usd_per_hour": known(at(sized.usd)),
+        "watts": known(at(sized.watts)),
+        "utilisation": busy,
+        "tpot_s": tpot / (1.0 - prompts / n),
+        "ttft_s": [float(t) + wait for t in prefill],
+        "queue_s": wait,
+        "memory_share": known(at(sized.total) / at(sized.available)),
+        "fragment": scenario.to_fragment(),
+    }
 
 
 def _why(piece, c: int, sized, mix: tuple, demand: Demand) -> str:
@@ -263,4 +358,8 @@ def _why(piece, c: int, sized, mix: tuple, demand: Demand) -> str:
         return f"no price is known for {chip.name}, so the budget cannot be checked"
     if demand.budget != math.inf and np.nanmin(usd) > demand.budget:
         return f"costs {format_number(float(np.nanmin(usd)))} USD/h at least where the budget is {format_number(demand.budget)}"
-    return f"needs {devices:,.0f} chips where at most {demand.most_chips:,.0f} are there" if np.isfinite(devices) else "no one layout and batch keeps all limits at once"
+    return (
+        f"needs {devices:,.0f} chips where at most {demand.most_chips:,.0f} are there"
+        if np.isfinite(devices)
+        else "no one layout and batch keeps all limits at once"
+    )

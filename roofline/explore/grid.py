@@ -57,11 +57,19 @@ class Columns:
         self.bandwidth = _column(c.bandwidth_bytes_per_s for c in each)
         self.host = _column(x.host for x in roofs)
         self.memory_bytes = _column(c.memory_bytes for c in each)
-        self.usd_per_hour = _column(cost.hourly_price(s, c)[0] if price is None else price for c, price in zip(each, prices, strict=True))
+        self.usd_per_hour = _column(
+            cost.hourly_price(s, c)[0] if price is None else price for c, price in zip(each, prices, strict=True)
+        )
         self.watts = _column(c.tdp_w for c in each) * s.pue
 
     def roofs(self, layout: Layout) -> Roofs:
-        return Roofs(peaks=self.peaks, bandwidth=self.bandwidth, link=roof.link_roof(self.fabric, layout), host=self.host, network=self.fabric.network_bytes_per_s)
+        return Roofs(
+            peaks=self.peaks,
+            bandwidth=self.bandwidth,
+            link=roof.link_roof(self.fabric, layout),
+            host=self.host,
+            network=self.fabric.network_bytes_per_s,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,21 +122,34 @@ def pieces(space: Space, plan: Plan):
             continue
         step = max(1, CHUNK // (layouts * batches * loads))
         for c in range(0, len(part.chips), step):
-            chips = Columns(part.scenario, part.formats, part.chips[c:c + step], part.prices[c:c + step], kept)
+            chips = Columns(part.scenario, part.formats, part.chips[c : c + step], part.prices[c : c + step], kept)
             stride = max(1, CHUNK // (batches * loads * len(chips.each)))
             width = max(1, CHUNK // (loads * len(chips.each)))
             for l in range(0, layouts, stride):
                 for b in range(0, batches, width):
-                    yield _piece(space, part, number, (c, l, b, 0), chips, part.layouts[l:l + stride], space.batches[b:b + width], kept)
+                    yield _piece(
+                        space, part, number, (c, l, b, 0), chips, part.layouts[l : l + stride], space.batches[b : b + width], kept
+                    )
 
 
-def _piece(space: Space, part: Slice, number: int, at: tuple, chips: Columns, layouts: tuple, batches: tuple, kept: dict) -> Piece:
+def _piece(
+    space: Space, part: Slice, number: int, at: tuple, chips: Columns, layouts: tuple, batches: tuple, kept: dict
+) -> Piece:
     s = SimpleNamespace(**{n: getattr(part.scenario, n) for n in _FIELDS})
     s.batch = _row(batches, 2)
     s.prompt, s.output, s.cached = (_row([x[i] for x in space.loads], 3) for i in range(3))
-    r = SimpleNamespace(scenario=s, arch=part.arch, drafter=part.drafter, layout=_layouts(layouts), fabric=chips.fabric, **part.formats)
-    return Piece(slice=part, number=number, at=at, shape=(len(chips.each), len(layouts), len(batches), len(space.loads)), chips=chips, resolved=r,
-                 reached=reached(r, chips.each, layouts, kept) if space.basis == "expected" else None)
+    r = SimpleNamespace(
+        scenario=s, arch=part.arch, drafter=part.drafter, layout=_layouts(layouts), fabric=chips.fabric, **part.formats
+    )
+    return Piece(
+        slice=part,
+        number=number,
+        at=at,
+        shape=(len(chips.each), len(layouts), len(batches), len(space.loads)),
+        chips=chips,
+        resolved=r,
+        reached=reached(r, chips.each, layouts, kept) if space.basis == "expected" else None,
+    )
 
 
 def _evaluate(piece: Piece):
@@ -185,8 +206,20 @@ def _together(r, chips: Columns, roofs: Roofs, e: Reached | None = None) -> tupl
     """(figures, where memory is too small, where no link is known) of configurations that prefill and decode on the same chips."""
     s, layout = r.scenario, r.layout
     drafter = sum(formats.weight_bytes(r.drafter, r.drafter.quantization or formats.parse("bf16"))) if r.drafter else 0
-    stored, each, working, other = memory.demand(r.arch, r.weights, r.kv, batch=s.batch, prompt=s.prompt, output=s.output, layout=layout, overhead=s.overhead,
-                                                 block=s.block, offload=s.offload, offload_kv=s.offload_kv, extra=drafter)
+    stored, each, working, other = memory.demand(
+        r.arch,
+        r.weights,
+        r.kv,
+        batch=s.batch,
+        prompt=s.prompt,
+        output=s.output,
+        layout=layout,
+        overhead=s.overhead,
+        block=s.block,
+        offload=s.offload,
+        offload_kv=s.offload_kv,
+        extra=drafter,
+    )
     total = stored + each * s.batch + working + other
     available = chips.memory_bytes * (layout.tp * layout.pp) * s.utilisation
     ttft = times(r, prefill_pass(s, layout), roofs, e, layout.pp)[1 if e is None else 2]
@@ -200,8 +233,22 @@ def _together(r, chips: Columns, roofs: Roofs, e: Reached | None = None) -> tupl
         tpot = token_seconds(step, drafting, serving.accepted_tokens(s.acceptance, s.draft), stretch)
     net = np.maximum(parts[2], parts[3])
     bound = np.where((net > parts[0]) & (net > parts[1]), 2, np.where(parts[0] > parts[1], 0, 1)).astype(np.int8)
-    figures = Figures(ttft_s=ttft, ttft_alone_s=alone, tpot_s=tpot, prefill_s=ttft, batch=s.batch, fresh=s.prompt - s.cached, output=s.output, dp=layout.dp, devices=layout.devices,
-                      chip_usd_per_hour=chips.usd_per_hour, chip_watts=chips.watts, total_bytes=total, available_bytes=available, bound=bound)
+    figures = Figures(
+        ttft_s=ttft,
+        ttft_alone_s=alone,
+        tpot_s=tpot,
+        prefill_s=ttft,
+        batch=s.batch,
+        fresh=s.prompt - s.cached,
+        output=s.output,
+        dp=layout.dp,
+        devices=layout.devices,
+        chip_usd_per_hour=chips.usd_per_hour,
+        chip_watts=chips.watts,
+        total_bytes=total,
+        available_bytes=available,
+        bound=bound,
+    )
     return figures, total > available, np.isnan(roofs.link)
 
 
@@ -210,7 +257,9 @@ def _apart(r, chips: Columns, figures: Figures, chip_id: str, devices: int):
     s = SimpleNamespace(**{**vars(r.scenario), "usd_per_hour": None})  # a price that was given is that of the decode chips
     try:
         parallel.check(Layout(tp=devices), r.arch)
-        others = [hardware.load(c.id if chip_id == "same" else chip_id) for c in (chips.each if chip_id == "same" else chips.each[:1])]
+        others = [
+            hardware.load(c.id if chip_id == "same" else chip_id) for c in (chips.each if chip_id == "same" else chips.each[:1])
+        ]
         formats_ = formats_of(s, r.arch, others[0])
         if formats_["lacks"]:
             return None
@@ -221,7 +270,12 @@ def _apart(r, chips: Columns, figures: Figures, chip_id: str, devices: int):
     q = SimpleNamespace(scenario=s, arch=r.arch, layout=Layout(tp=_row([devices], 1)), fabric=pool.fabric, **formats_)
     prefill_s = lone_prefill(q, s, roofs)
     stored, each, working, _ = memory.demand(q.arch, q.weights, q.kv, batch=1, prompt=s.prompt, output=1, layout=q.layout)
-    wire = _column([pool_wire(other, chip, s.network) for other, chip in zip(others * (len(chips.each) if len(others) == 1 else 1), chips.each, strict=True)])
+    wire = _column(
+        [
+            pool_wire(other, chip, s.network)
+            for other, chip in zip(others * (len(chips.each) if len(others) == 1 else 1), chips.each, strict=True)
+        ]
+    )
     transfer_s = serving.link_time(memory.kv_bytes(r.arch, r.kv, s.prompt), wire * np.minimum(devices, r.layout.tp))
     apart = Pool(devices=devices, usd_per_hour=pool.usd_per_hour * devices, watts=pool.watts * devices, prefill_s=prefill_s)
     wrong = (stored + each + working > pool.memory_bytes * devices * s.utilisation) | np.isnan(roofs.link)

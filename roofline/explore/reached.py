@@ -55,11 +55,25 @@ class Reached:
 
 def reached(r, chips, layouts, kept: dict) -> Reached:
     """The efficiencies to expect of a resolved scenario of arrays on these chips in these layouts. kept: what was asked before."""
+
     def ask(chip, layout):
         # Of the layout, an expectation depends on what its chips talk over.
         key = (id(r.weights), r.activations.name, r.kv.name, chip.id, calibration.wire_of(chip, layout))
         if key not in kept:
-            kept[key] = calibration.expectation(SimpleNamespace(scenario=r.scenario, arch=r.arch, chip=chip, layout=layout, drafter=r.drafter, weights=r.weights,
-                                                                activations=r.activations, kv=r.kv, compute=r.compute, lacks=""))
+            kept[key] = calibration.expectation(
+                SimpleNamespace(
+                    scenario=r.scenario,
+                    arch=r.arch,
+                    chip=chip,
+                    layout=layout,
+                    drafter=r.drafter,
+                    weights=r.weights,
+                    activations=r.activations,
+                    kv=r.kv,
+                    compute=r.compute,
+                    lacks="",
+                )
+            )
         return kept[key]
+
     return Reached([[ask(chip, layout) for layout in layouts] for chip in chips])

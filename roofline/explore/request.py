@@ -9,23 +9,38 @@ from .. import hardware, view
 from ..errors import InputError, nearest
 from ..scenario import Scenario
 from ..units import format_number, format_quantity, parse_quantity
-from .answer import LIMITS, OBJECTIVES, Answer, Cell, Question, judge, judged, table_of
+from .answer import LIMITS, OBJECTIVES, Answer, Cell, Question, judge, judged
 from .figures import BOUNDS, NAMES
 from .fleet import Demand, fleet, read_mix
 from .grid import blocks
 from .sensitivity import sensitivity
 from .space import BATCHES, Space, plan
+from .table import table_of
 
 LISTS = ("models", "chips", "vendors", "kinds", "weights", "activations", "kv")
 NUMBERS = {"devices": "count", "batches": "count", "prompts": "tokens", "outputs": "tokens", "drafts": "tokens"}
 FIELDS = {
-    "models": "models to try, separated by commas", "chips": "chips to try, or all", "vendors": "only chips of these vendors", "kinds": "only these kinds of chip",
-    "devices": "chips in one deployment, such as 1,2,4,8", "weights": "weight formats", "activations": "arithmetic of quantised matrices", "kv": "KV cache formats",
-    "batches": "requests in flight, such as 1,8,64", "prompts": "prompt tokens", "outputs": "output tokens", "hits": "shares of the prompt already cached, such as 0,0.5",
-    "drafts": "drafted tokens of speculative decoding, such as 0,3", "prefill": "separate prefill pools, such as same:8 or h100-sxm:4", "prices": "prices, such as h100-sxm=2.5 [USD/h]",
+    "models": "models to try, separated by commas",
+    "chips": "chips to try, or all",
+    "vendors": "only chips of these vendors",
+    "kinds": "only these kinds of chip",
+    "devices": "chips in one deployment, such as 1,2,4,8",
+    "weights": "weight formats",
+    "activations": "arithmetic of quantised matrices",
+    "kv": "KV cache formats",
+    "batches": "requests in flight, such as 1,8,64",
+    "prompts": "prompt tokens",
+    "outputs": "output tokens",
+    "hits": "shares of the prompt already cached, such as 0,0.5",
+    "drafts": "drafted tokens of speculative decoding, such as 0,3",
+    "prefill": "separate prefill pools, such as same:8 or h100-sxm:4",
+    "prices": "prices, such as h100-sxm=2.5 [USD/h]",
     "levers": "further changes, each tried beside none, such as offload=0.5, draft=3+acceptance=0.8",
-    "pipeline": "try pipeline stages too (yes or no)", "replicas": "try copies that share nothing too (yes or no)", "basis": "limit or expected",
-    "objective": f"one of {', '.join(OBJECTIVES)}", **{name: f"limit of {words[4]}" for name, words in LIMITS.items()},
+    "pipeline": "try pipeline stages too (yes or no)",
+    "replicas": "try copies that share nothing too (yes or no)",
+    "basis": "limit or expected",
+    "objective": f"one of {', '.join(OBJECTIVES)}",
+    **{name: f"limit of {words[4]}" for name, words in LIMITS.items()},
 }
 KEEP = 600_000  # configurations (about a second in a browser) whose figures are kept, so that a new question of the same space needs no new evaluation
 SHOWN = 12  # chips whose whole front is told
@@ -37,7 +52,9 @@ def _words(value) -> list:
 
 
 def _yes(name: str, value) -> bool:
-    flag = {"yes": True, "true": True, "1": True, "on": True, "no": False, "false": False, "0": False, "off": False}.get(str(value).strip().lower())
+    flag = {"yes": True, "true": True, "1": True, "on": True, "no": False, "false": False, "0": False, "off": False}.get(
+        str(value).strip().lower()
+    )
     if flag is None:
         raise InputError(name, value, "must be yes or no")
     return flag
@@ -60,19 +77,31 @@ def read(base: Scenario, fields: dict) -> tuple:
     for name in ("devices", "batches", "drafts"):
         if name in given:
             changes[name] = tuple(parse_quantity(w, NUMBERS[name], field=name, high=1e9, whole=True) for w in _words(given[name]))
-    tokens = lambda name, own: [parse_quantity(w, "tokens", field=name, low=1, high=1e8, whole=True) for w in _words(given[name])] if name in given else [own]
+    tokens = lambda name, own: (
+        [parse_quantity(w, "tokens", field=name, low=1, high=1e8, whole=True) for w in _words(given[name])]
+        if name in given
+        else [own]
+    )
     if "hits" in given:
         hits = [parse_quantity(w, "count", field="hits", low=0, high=1) for w in _words(given["hits"])]
         cached = lambda prompt: {min(prompt - 1, int(prompt * h)) for h in hits}
     else:
         cached = lambda prompt: {min(base.cached, prompt - 1)}
-    changes["loads"] = tuple((p, o, c) for p, o in product(tokens("prompts", base.prompt), tokens("outputs", base.output)) for c in sorted(cached(p)))
+    changes["loads"] = tuple(
+        (p, o, c) for p, o in product(tokens("prompts", base.prompt), tokens("outputs", base.output)) for c in sorted(cached(p))
+    )
     if "prefill" in given:
         changes["prefill"] = tuple(_pair(w, ":", "prefill", "chip:count, such as same:8") for w in _words(given["prefill"]))
     if "prices" in given:
         changes["prices"] = tuple(given["prices"].items()) if isinstance(given["prices"], dict) else _prices(given["prices"])
     if "levers" in given:
-        changes["levers"] = ((), *(tuple(_pair(p, "=", "levers", "field=value, such as offload=0.5") for p in _words(w.replace("+", ","))) for w in _words(given["levers"])))
+        changes["levers"] = (
+            (),
+            *(
+                tuple(_pair(p, "=", "levers", "field=value, such as offload=0.5") for p in _words(w.replace("+", ",")))
+                for w in _words(given["levers"])
+            ),
+        )
     for name in ("pipeline", "replicas"):
         if name in given:
             changes[name] = _yes(name, given[name])
@@ -80,7 +109,10 @@ def read(base: Scenario, fields: dict) -> tuple:
         changes["basis"] = str(given["basis"]).strip().lower()
     if "batches" not in given and base.batch not in BATCHES:
         changes["batches"] = (*BATCHES, base.batch)
-    question = Question(objective=str(given.get("objective", "cost")).strip().lower(), limits={name: given[name] for name in LIMITS if name in given})
+    question = Question(
+        objective=str(given.get("objective", "cost")).strip().lower(),
+        limits={name: given[name] for name in LIMITS if name in given},
+    )
     return Space(base=base, **changes), question
 
 
@@ -134,12 +166,27 @@ def explore_request(request: dict, progress=None) -> dict:
     if _words(fields.get("chips", "all")) != [base.hardware]:
         # What the form types over one chip's figures is not true of the others; its price stays that chip's.
         if base.usd_per_hour is not None and base.hardware != "custom":
-            fields["prices"] = {base.hardware: base.usd_per_hour} | (fields["prices"] if isinstance(fields.get("prices"), dict) else dict(_prices(fields.get("prices"))))
-        base = base.replace(hardware="h100-sxm" if base.hardware == "custom" else base.hardware, **dict.fromkeys(("peak", "bandwidth", "memory", "link", "usd_per_hour", "purchase_usd")))
+            fields["prices"] = {base.hardware: base.usd_per_hour} | (
+                fields["prices"] if isinstance(fields.get("prices"), dict) else dict(_prices(fields.get("prices")))
+            )
+        base = base.replace(
+            hardware="h100-sxm" if base.hardware == "custom" else base.hardware,
+            **dict.fromkeys(("peak", "bandwidth", "memory", "link", "usd_per_hour", "purchase_usd")),
+        )
     space, question = read(base, fields)
     if ask == "fleet":
-        given = {name: request[name] for name in ("headroom", "ttft_s", "tpot_s", "budget", "most_chips") if request.get(name) not in (None, "")}
-        return fleet(space, read_mix(str(request.get("mix", "")), request.get("rate") or None), Demand(**given), request.get("objective") or "cost", progress)
+        given = {
+            name: request[name]
+            for name in ("headroom", "ttft_s", "tpot_s", "budget", "most_chips")
+            if request.get(name) not in (None, "")
+        }
+        return fleet(
+            space,
+            read_mix(str(request.get("mix", "")), request.get("rate") or None),
+            Demand(**given),
+            request.get("objective") or "cost",
+            progress,
+        )
     return to_dict(answered(space, question, progress), space)
 
 
@@ -147,8 +194,19 @@ def to_dict(found: Answer, space: Space) -> dict:
     """An Answer as plain data, see `explore_request`."""
     figure, less, words = OBJECTIVES[found.question.objective]
     cells = [_cell(cell, figure) for cell in found.cells]
-    return {"question": {"objective": found.question.objective, "figure": figure, "less_is_better": less, "words": words, "limits": dict(found.question.limits)},
-            "basis": space.basis, "counts": found.counts, **cells[0], "others": cells[1:]}
+    return {
+        "question": {
+            "objective": found.question.objective,
+            "figure": figure,
+            "less_is_better": less,
+            "words": words,
+            "limits": dict(found.question.limits),
+        },
+        "basis": space.basis,
+        "counts": found.counts,
+        **cells[0],
+        "others": cells[1:],
+    }
 
 
 def _cell(cell: Cell, figure: str) -> dict:
@@ -158,12 +216,36 @@ def _cell(cell: Cell, figure: str) -> dict:
     fronts = []
     for row in best[:SHOWN]:
         rows = cell.fronts[row["hardware"]].rows()
-        fronts.append({"hardware": row["hardware"], "name": row["name"], "x": [r["tokens_per_s_per_user"] for r in rows], "y": [r["served_tokens_per_s_per_device"] for r in rows],
-                       "title": [title(r) for r in rows], "fragment": [r["fragment"] for r in rows]})
-    why = [{"hardware": id, "name": hardware.load(id).name if id != "custom" else "custom chip", "why": text,
-            "fragment": cell.nearest[id].scenario(0).to_fragment() if id in cell.nearest else None} for id, text in cell.why_not.items()]
+        fronts.append(
+            {
+                "hardware": row["hardware"],
+                "name": row["name"],
+                "x": [r["tokens_per_s_per_user"] for r in rows],
+                "y": [r["served_tokens_per_s_per_device"] for r in rows],
+                "title": [title(r) for r in rows],
+                "fragment": [r["fragment"] for r in rows],
+            }
+        )
+    why = [
+        {
+            "hardware": id,
+            "name": hardware.load(id).name if id != "custom" else "custom chip",
+            "why": text,
+            "fragment": cell.nearest[id].scenario(0).to_fragment() if id in cell.nearest else None,
+        }
+        for id, text in cell.why_not.items()
+    ]
     prompt, output, cached = cell.load
-    return {"model": cell.model, "prompt": prompt, "output": output, "cached": cached, "best": best, "front": [shown(row) for row in cell.front.rows()], "fronts": fronts, "why_not": why}
+    return {
+        "model": cell.model,
+        "prompt": prompt,
+        "output": output,
+        "cached": cached,
+        "best": best,
+        "front": [shown(row) for row in cell.front.rows()],
+        "fronts": fronts,
+        "why_not": why,
+    }
 
 
 def title(row: dict) -> str:
@@ -173,9 +255,15 @@ def title(row: dict) -> str:
     '8 × H200, tp 8, FP8 weights, batch 64'
     """
     layout = " ".join(f"{n} {row[n]}" for n in ("tp", "pp", "ep", "dp") if row[n] > 1)
-    parts = [f"{count(row['devices'])} × {row['name']}", layout, f"{row['weights'].upper() if row['weights'].islower() else row['weights']} weights",
-             f"{row['kv'].upper()} KV cache" if row["kv"] != "bf16" else "", f"batch {row['batch']:,}", f"{row['draft']} drafted" if row["draft"] else "",
-             f"prefill on {row['prefill_devices']} × {row['prefill_hardware']}" if row["prefill_hardware"] else ""]
+    parts = [
+        f"{count(row['devices'])} × {row['name']}",
+        layout,
+        f"{row['weights'].upper() if row['weights'].islower() else row['weights']} weights",
+        f"{row['kv'].upper()} KV cache" if row["kv"] != "bf16" else "",
+        f"batch {row['batch']:,}",
+        f"{row['draft']} drafted" if row["draft"] else "",
+        f"prefill on {row['prefill_devices']} × {row['prefill_hardware']}" if row["prefill_hardware"] else "",
+    ]
     return ", ".join(p for p in parts if p)
 
 
@@ -187,15 +275,45 @@ def count(value: float) -> str:
 def shown(row: dict) -> dict:
     """A row with "text": its title and figures written out."""
     money = lambda v: "–" if v is None else f"${format_number(v)}"
-    return row | {"text": {
-        "title": title(row), "tpot": format_quantity(row["tpot_s"], "s"), "ttft": format_quantity(row["ttft_s"], "s"), "ttft_alone": format_quantity(row["ttft_alone_s"], "s"), "user": format_number(row["tokens_per_s_per_user"]),
-        "throughput": format_number(row["served_tokens_per_s_per_device"]), "total": format_number(row["tokens_per_s"]), "cost": money(row["usd_per_million_output_tokens_all_in"]),
-        "output_cost": money(row["usd_per_million_output_tokens"]), "per_hour": money(row["usd_per_hour"]), "energy": format_quantity(row["joules_per_output_token_all_in"], "J"),
-        "memory": view.percent(row["memory_share"]), "devices": count(row["devices"]),
-    }}
+    return row | {
+        "text": {
+            "title": title(row),
+            "tpot": format_quantity(row["tpot_s"], "s"),
+            "ttft": format_quantity(row["ttft_s"], "s"),
+            "ttft_alone": format_quantity(row["ttft_alone_s"], "s"),
+            "user": format_number(row["tokens_per_s_per_user"]),
+            "throughput": format_number(row["served_tokens_per_s_per_device"]),
+            "total": format_number(row["tokens_per_s"]),
+            "cost": money(row["usd_per_million_output_tokens_all_in"]),
+            "output_cost": money(row["usd_per_million_output_tokens"]),
+            "per_hour": money(row["usd_per_hour"]),
+            "energy": format_quantity(row["joules_per_output_token_all_in"], "J"),
+            "memory": view.percent(row["memory_share"]),
+            "devices": count(row["devices"]),
+        }
+    }
 
 
-_CSV = ("model", "hardware", "tp", "pp", "ep", "dp", "weights", "activations", "kv", "batch", "prompt", "output", "cached", "draft", "prefill_hardware", "prefill_devices", "bound", "met")
+_CSV = (
+    "model",
+    "hardware",
+    "tp",
+    "pp",
+    "ep",
+    "dp",
+    "weights",
+    "activations",
+    "kv",
+    "batch",
+    "prompt",
+    "output",
+    "cached",
+    "draft",
+    "prefill_hardware",
+    "prefill_devices",
+    "bound",
+    "met",
+)
 
 
 def csv_lines(space: Space, question: Question, most: int = 5_000_000):
@@ -216,7 +334,9 @@ def csv_lines(space: Space, question: Question, most: int = 5_000_000):
         chips, layouts = [x.id for x in part.chips], [f"{x.tp},{x.pp},{x.ep},{x.dp}" for x in part.layouts]
         same = f"{getattr(f['weights'], 'name', f['weights'])},{f['activations'].name},{f['kv'].name}"
         loads = [f"{x[0]},{x[1]},{x[2]},{part.scenario.draft}" for x in space.loads]
-        for i, (chip, layout, batch, load, bound) in enumerate(zip(c["chip"], c["layout"], c["batch"], c["load"], c["bound"], strict=True)):
+        for i, (chip, layout, batch, load, bound) in enumerate(
+            zip(c["chip"], c["layout"], c["batch"], c["load"], c["bound"], strict=True)
+        ):
             away = "," if pool is None else f"{chips[chip] if pool[0] == 'same' else pool[0]},{pool[1]}"
             figures = ",".join("" if c[n][i] != c[n][i] else repr(c[n][i]) for n in names)
             yield f"{part.arch.id},{chips[chip]},{layouts[layout]},{same},{space.batches[batch]},{loads[load]},{away},{BOUNDS[int(bound)]},{int(met[i])},{figures}\n"

@@ -11,7 +11,6 @@ from .. import catalogue, hardware, parallel
 from ..errors import InputError, nearest
 from ..hardware import Accelerator
 from ..model import Architecture
-from ..parallel import Layout
 from ..scenario import Scenario, architecture_of, chip_of, formats_of
 from ..units import parse_quantity
 
@@ -21,8 +20,23 @@ MAX_DEVICES = 64  # numbers of chips; each is factored into layouts
 MAX_SLICES = 20_000  # sets of models, formats and levers
 MAX_VALUES = 4096  # values of one axis
 # Scenario fields that a lever may change; the rest are axes of their own, or would make the price or the load another question's.
-LEVERS = ("weights", "activations", "kv", "draft", "acceptance", "draft_model", "offload", "offload_kv", "fused", "block", "overhead", "utilisation",
-          "routing", "imbalance", "sequence_parallel")
+LEVERS = (
+    "weights",
+    "activations",
+    "kv",
+    "draft",
+    "acceptance",
+    "draft_model",
+    "offload",
+    "offload_kv",
+    "fused",
+    "block",
+    "overhead",
+    "utilisation",
+    "routing",
+    "imbalance",
+    "sequence_parallel",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +84,10 @@ class Space:
             raise InputError("devices", f"{len(self.devices):,} values", f"must be at most {MAX_DEVICES}")
         put("batches", _numbers(self.batches, "batch", 1, 10_000_000))
         put("drafts", _numbers(self.drafts or (self.base.draft,), "draft", 0, 1000))
-        put("loads", tuple(dict.fromkeys(_load(x) for x in self.loads)) or ((self.base.prompt, self.base.output, self.base.cached),))
+        put(
+            "loads",
+            tuple(dict.fromkeys(_load(x) for x in self.loads)) or ((self.base.prompt, self.base.output, self.base.cached),),
+        )
         put("models", tuple(dict.fromkeys(str(m) for m in self.models)))
         for name in ("weights", "activations", "kv"):
             names = tuple(dict.fromkeys(str(x).strip().lower() for x in getattr(self, name)))
@@ -85,7 +102,13 @@ class Space:
         prices = dict(self.prices)
         for c in prices:
             hardware.load(c)
-        put("prices", tuple((str(c).lower(), float(parse_quantity(usd, "USD", field=f"price of {c}", low=0, high=1e9))) for c, usd in prices.items()))
+        put(
+            "prices",
+            tuple(
+                (str(c).lower(), float(parse_quantity(usd, "USD", field=f"price of {c}", low=0, high=1e9)))
+                for c, usd in prices.items()
+            ),
+        )
         put("levers", tuple(_lever(x) for x in self.levers) or ((),))
         if self.basis not in ("limit", "expected"):
             raise InputError("basis", self.basis, "must be limit or expected")
@@ -104,11 +127,19 @@ class Space:
         """The chips to try, after vendor and kind."""
         vendors = {v.lower() for v in self.vendors}
         ids = self.chips or hardware.ids()
-        return tuple(i for i in ids if (not vendors or chip_in(self, i).vendor.lower() in vendors) and (not self.kinds or chip_in(self, i).kind in self.kinds))
+        return tuple(
+            i
+            for i in ids
+            if (not vendors or chip_in(self, i).vendor.lower() in vendors)
+            and (not self.kinds or chip_in(self, i).kind in self.kinds)
+        )
 
 
 def _numbers(values, name: str, low: int, high: int) -> tuple:
-    found = [parse_quantity(v, "count", field=name, low=low, high=high, whole=True) for v in ([values] if isinstance(values, (int, str)) else values)]
+    found = [
+        parse_quantity(v, "count", field=name, low=low, high=high, whole=True)
+        for v in ([values] if isinstance(values, (int, str)) else values)
+    ]
     if not found:
         raise InputError(name, "", "needs at least one value")
     return tuple(sorted(set(found)))
@@ -120,7 +151,9 @@ def _load(x) -> tuple:
     read = lambda v, name, low: parse_quantity(v, "tokens", field=name, low=low, high=100_000_000, whole=True)
     load = read(prompt, "prompt", 1), read(output, "output", 1), read(cached, "cached", 0)
     if load[2] >= load[0]:
-        raise InputError("cached", load[2], f"must be less than the prompt of {load[0]:,} tokens, since the last one is always computed")
+        raise InputError(
+            "cached", load[2], f"must be less than the prompt of {load[0]:,} tokens, since the last one is always computed"
+        )
     return load
 
 
@@ -143,7 +176,9 @@ def _lever(x) -> tuple:
 def chip_in(space: Space, id: str) -> Accelerator:
     """The chip with the figures that the base scenario types over the catalogue's."""
     s = space.base
-    return chip_of(SimpleNamespace(hardware=id, peak=s.peak, bandwidth=s.bandwidth, memory=s.memory, link=s.link, peak_format=s.peak_format))
+    return chip_of(
+        SimpleNamespace(hardware=id, peak=s.peak, bandwidth=s.bandwidth, memory=s.memory, link=s.link, peak_format=s.peak_format)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,18 +231,34 @@ def plan(space: Space) -> Plan:
     """Cut a space into slices. Raises InputError where it is too large or names something unknown."""
     chips = [chip_in(space, id) for id in space.chip_ids()]
     if not chips:
-        raise InputError("chips", ", ".join((*space.vendors, *space.kinds)) or "none", "leave no chip to try; widen the vendor or the kind")
+        raise InputError(
+            "chips", ", ".join((*space.vendors, *space.kinds)) or "none", "leave no chip to try; widen the vendor or the kind"
+        )
     base, prices = space.base, dict(space.prices)
     per_point = len(space.batches) * len(space.loads) * (1 + len(space.prefill))
-    combinations = list(product(space.models or (base.model,), space.weights, space.activations, space.kv, space.drafts, space.levers))
+    combinations = list(
+        product(space.models or (base.model,), space.weights, space.activations, space.kv, space.drafts, space.levers)
+    )
     if len(combinations) > MAX_SLICES:
         raise InputError("space", f"{len(combinations):,} sets of models, formats and levers", f"must be at most {MAX_SLICES:,}")
     slices, refused, lacking, rows = [], {}, {}, 0
     for model, weights, activations, kv, draft, lever in combinations:
         own = bool(base.config) and model == base.model
-        scenario = base.replace(**{
-            "model": model, "config": base.config if own else "", "weights": weights, "activations": activations, "kv": kv, "draft": draft, "cached": 0, "rate": None,
-            **dict.fromkeys(("devices", "tp", "pp", "ep", "dp", "prefill_devices")), "prefill_hardware": "", **dict(lever)})
+        scenario = base.replace(
+            **{
+                "model": model,
+                "config": base.config if own else "",
+                "weights": weights,
+                "activations": activations,
+                "kv": kv,
+                "draft": draft,
+                "cached": 0,
+                "rate": None,
+                **dict.fromkeys(("devices", "tp", "pp", "ep", "dp", "prefill_devices")),
+                "prefill_hardware": "",
+                **dict(lever),
+            }
+        )
         arch = architecture_of(model, scenario.config, base.read_as)
         found, no = legal_layouts(arch, space.devices, space.pipeline, space.replicas)
         for reason, count in no.items():
@@ -225,8 +276,20 @@ def plan(space: Space) -> Plan:
         drafter = catalogue.load(scenario.draft_model) if scenario.draft and scenario.draft_model else None
         for formats, alike in groups.values():
             rows += len(alike) * len(found) * per_point
-            slices.append(Slice(scenario=scenario, arch=arch, drafter=drafter, chips=tuple(alike), formats=formats, layouts=found, pools=(None, *space.prefill),
-                                prices=tuple(prices.get(c.id) for c in alike)))
+            slices.append(
+                Slice(
+                    scenario=scenario,
+                    arch=arch,
+                    drafter=drafter,
+                    chips=tuple(alike),
+                    formats=formats,
+                    layouts=found,
+                    pools=(None, *space.prefill),
+                    prices=tuple(prices.get(c.id) for c in alike),
+                )
+            )
     if rows > MAX_ROWS:
-        raise InputError("space", f"{rows:,} configurations", f"must be at most {MAX_ROWS:,}; take fewer batches, formats or chips")
+        raise InputError(
+            "space", f"{rows:,} configurations", f"must be at most {MAX_ROWS:,}; take fewer batches, formats or chips"
+        )
     return Plan(slices=tuple(slices), rows=rows, refused=refused, lacking=lacking)
