@@ -9,42 +9,46 @@ family of chips and of a number format, fitted by `roofline calibrate` and kept 
 
 from __future__ import annotations
 
+import re
 import tomllib
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import resources
 
 from .errors import InputError, nearest
+from .hardware import COMPUTE_BITS
 from .numeric import any_true, exp, first, maximum, minimum, where
 from .roof import link_seconds
 
 # name: (kind, centre, {level: how far that level may move it [standard deviations of a log or logit]}, meaning)
 PARAMETERS = {
-    "bandwidth": ("fraction", 0.85, {"all": 1.0, "engine": 0.4, "family": 0.4, "generation": 0.3}, "share of memory bandwidth when streaming weights"),
-    "cache_bandwidth": ("fraction", 0.6, {"all": 1.0, "engine": 0.8, "family": 0.5}, "share of memory bandwidth when reading the KV cache"),
-    "compute": ("fraction", 0.65, {"all": 1.0, "engine": 0.4, "family": 0.4, "generation": 0.4, "roof": 0.5}, "share of the peak of large matrix products"),
-    "attention": ("fraction", 0.4, {"all": 1.0, "engine": 0.6, "family": 0.5}, "share of the peak in attention over a prompt"),
-    "expert": ("fraction", 0.8, {"all": 1.0, "engine": 0.5}, "what routed experts reach of that bandwidth share"),
+    "bandwidth": ("fraction", 0.85, {"all": 1.0, "engine": 0.4, "release": 0.3, "family": 0.4, "generation": 0.3}, "share of memory bandwidth when streaming weights"),
+    "cache_bandwidth": ("fraction", 0.6, {"all": 1.0, "engine": 0.8, "release": 0.5, "family": 0.5}, "share of memory bandwidth when reading the KV cache"),
+    "compute": ("fraction", 0.65, {"all": 1.0, "engine": 0.4, "release": 0.3, "family": 0.4, "generation": 0.4, "roof": 0.5}, "share of the peak of large matrix products"),
+    "attention": ("fraction", 0.4, {"all": 1.0, "engine": 0.6, "release": 0.4, "family": 0.5}, "share of the peak in attention over a prompt"),
+    "expert": ("fraction", 0.8, {"all": 1.0, "engine": 0.5, "release": 0.3}, "what routed experts reach of that bandwidth share"),
     "link": ("fraction", 0.7, {"all": 1.0, "wire": 0.5}, "share of the chip-to-chip bandwidth"),
-    "launch_s": ("positive", 3e-6, {"all": 1.0, "engine": 0.7, "family": 0.5}, "seconds each kernel costs besides"),
-    "step_s": ("positive", 300e-6, {"all": 1.0, "engine": 1.0}, "seconds each pass costs besides"),
+    "launch_s": ("positive", 3e-6, {"all": 1.0, "engine": 0.7, "release": 0.4, "family": 0.5}, "seconds each kernel costs besides"),
+    "step_s": ("positive", 300e-6, {"all": 1.0, "engine": 1.0, "release": 0.6}, "seconds each pass costs besides"),
     "sequence_s": ("positive", 5e-6, {"all": 1.0, "engine": 1.0}, "seconds each sequence of a pass costs besides"),
-    "request_s": ("positive", 300e-6, {"all": 1.0, "engine": 1.0}, "seconds each prompt that enters costs besides"),
-    "message_s": ("positive", 4e-6, {"all": 1.0, "wire": 0.7, "engine": 0.7}, "seconds each collective costs besides the fabric's own latency"),
+    "request_s": ("positive", 300e-6, {"all": 1.0, "engine": 1.0, "release": 0.6}, "seconds each prompt that enters costs besides"),
+    "latency": ("positive", 0.7, {"all": 0.7, "wire": 0.4, "engine": 0.4, "release": 0.3}, "latency of a collective over what the fabric's general library takes"),
+    "message_s": ("positive", 4e-6, {"all": 1.0, "wire": 0.7, "engine": 0.7, "release": 0.5}, "seconds each collective costs besides the fabric's own latency"),
     "hop_s": ("positive", 50e-6, {"all": 1.0, "engine": 0.5}, "seconds each pipeline hop costs besides"),
     "dequant": ("positive", 4.0, {"all": 1.0, "packing": 0.7, "engine": 0.7}, "vector operations to unpack one quantised weight"),
     "spill": ("positive", 1.0, {"all": 1.0, "engine": 1.0}, "bytes moved to unpack one quantised weight before a large product"),
-    "mac": ("positive", 1.0, {"all": 1.0, "engine": 0.7, "family": 0.7, "packing": 0.5}, "vector operations of one multiply-add in small-batch kernels"),
+    "mac": ("positive", 3.0, {"all": 1.0, "engine": 0.7, "family": 0.7, "packing": 0.5}, "time of a FLOP in vector kernels over one at the vector peak"),
     "scan": ("positive", 0.3, {"all": 1.0, "engine": 1.0, "family": 0.5}, "vector operations of one FLOP of attention with few queries"),
     "skew": ("fraction", 0.2, {"all": 0.7, "engine": 0.4}, "how far experts are picked alike: 0 uniform, 1 all tokens the same"),
-    "pad": ("positive", 8.0, {"all": 1.0, "engine": 0.7, "family": 0.5}, "rows of a matrix tile that a product leaves unused"),
+    "pad": ("positive", 16.0, {"all": 1.0, "engine": 0.7, "family": 0.7}, "rows of a matrix tile that a product leaves unused"),
     "tail": ("positive", 30.0, {"all": 1.0, "family": 0.5}, "tiles of 128 x 128 that the last wave of a product leaves idle"),
     "first_s": ("positive", 20e-3, {"all": 1.0, "engine": 1.0}, "seconds before a served request reaches the model"),
     "queue": ("positive", 0.3, {"all": 1.0, "engine": 0.7}, "prompts of others that a served request waits for, over those in flight"),
 }
-LEVELS = ("all", "engine", "family", "generation", "roof", "wire", "packing")
+LEVELS = ("all", "engine", "release", "family", "generation", "roof", "wire", "packing")
 NORM = 3.0
-SMALL = 8.0  # rows up to which engines use vector kernels (matrix-vector products) instead of matrix units
+MANY = 32.0  # rows from which engines unpack quantised weights into memory before a product, if they do
+FEW = 8.0  # queries on one KV head up to which attention runs on vector units
 # Engines that add up in FP16 where that is faster (GeForce), so that their peak is the FP16-accumulation one.
 FAST_ACCUMULATION = ("llama.cpp", "exllama", "mlc-llm")
 
@@ -69,6 +73,7 @@ class Efficiency:
     step_s: float = 0.0
     sequence_s: float = 0.0
     request_s: float = 0.0
+    latency: float = 1.0
     message_s: float = 0.0
     hop_s: float = 0.0
     dequant: float = 0.0
@@ -81,6 +86,7 @@ class Efficiency:
     first_s: float = 0.0
     queue: float = 0.0
     rates: tuple = ()
+    widths: tuple = ()
     packing: tuple = ()
     macs: tuple = ()
     chunk: float = 0.0
@@ -104,12 +110,19 @@ class Efficiency:
                 return value
         return self.compute
 
+    def width(self, roof: str) -> float:
+        """Bits of the arithmetic that stands in for a roof on this chip."""
+        for name, value in self.widths:
+            if name == roof:
+                return value
+        return COMPUTE_BITS[roof]
+
     def unpack(self, packing: str) -> float:
         """Vector operations to unpack one weight of a packing."""
         for name, value in self.packing:
             if name == packing:
                 return value
-        return self.dequant if packing != "wide" else 0.0
+        return self.dequant if packing != "native" else 0.0
 
     def multiply(self, packing: str) -> float:
         """Vector operations of one multiply-add of a small batch, for weights of a packing."""
@@ -117,6 +130,17 @@ class Efficiency:
             if name == packing:
                 return value
         return self.mac
+
+
+def faster(norm, a, b):
+    """A smooth minimum of two times: (a^-p + b^-p)^(-1/p), the lesser where norm is None [s].
+
+    >>> faster(None, 1.0, 2.0)
+    1.0
+    """
+    if norm is None:
+        return minimum(a, b)
+    return (a ** -norm + b ** -norm) ** (-1.0 / norm)
 
 
 def natural(kind: str, centre: float, shift):
@@ -150,13 +174,14 @@ def product_seconds(flops, weights, moved, tokens, inner, count, peak, vector, b
 
     flops [FLOP]; weights: elements read in one round; moved: bytes in all; tokens: rows of a product in one round; inner: length
     of its dot products; count: products; peak, vector [FLOP/s reached]; bandwidth [bytes/s reached]; unpack, mac, spill: vector
-    operations per weight, per multiply-add of a small batch, and bytes per weight of a large one; pad, tail: see PARAMETERS;
-    launch [s]; rounds.
+    operations per weight and per multiply-add of the vector kernels, and bytes per weight unpacked first; pad, tail: see
+    PARAMETERS; launch [s]; rounds. Engines take the faster of vector kernels (good for a few rows) and matrix units (which fill
+    tiles of rows).
     """
-    busy = flops * (1.0 + pad / tokens) / peak + count * rounds * tail * 256.0 * minimum(tokens, 128.0) * inner / peak
-    small = weights * rounds * (unpack + mac * minimum(tokens, SMALL)) / vector
-    apart = where(tokens > 4 * SMALL, weights * rounds * spill, 0.0) / bandwidth
-    return joined(norm, busy, moved / bandwidth, small) + apart + count * rounds * launch
+    tiles = flops * (1.0 + pad / tokens) / peak + count * rounds * tail * 256.0 * minimum(tokens, 128.0) * inner / peak
+    rows = where(mac > 0, flops * mac / vector, tiles)
+    apart = where(tokens > MANY, weights * rounds * spill, 0.0) / bandwidth
+    return joined(norm, moved / bandwidth, faster(norm, tiles, rows), weights * rounds * unpack / vector) + apart + count * rounds * launch
 
 
 def attention_seconds(flops, moved, small, peak, bandwidth, count, launch, rounds, norm):
@@ -169,18 +194,31 @@ def collective_seconds(busy, latency, messages, share, each):
     return busy / share + latency + messages * each
 
 
-def packing_of(op) -> str:
-    """How a product's weights are packed: "wide" (16 bits or more), "byte", or "nibble" (under 7 bits), from its own bytes."""
+def packing_of(op, roof_bits: float) -> str:
+    """How a product's weights are packed for the unit that runs it: "native" (as the unit takes them), "byte" or "nibble" (wider
+    arithmetic on weights of 7 bits or more, or fewer), from the operator's own bytes. roof_bits: width of the arithmetic [bits]."""
     # Of an array the first will do: bits are a property of the weights, whatever runs through them.
     elements = first(op.flops) / (2.0 * first(op.tokens)) if first(op.tokens) else 0.0
     bits = 8.0 * first(op.weight_bytes) / elements if elements else 16.0
-    return "wide" if bits >= 15.5 else "byte" if bits >= 7 else "nibble"
+    return "native" if bits * 1.01 >= roof_bits else "byte" if bits >= 7 else "nibble"
+
+
+@lru_cache(maxsize=1024)
+def mates_of(name: str) -> int:
+    """Matrices that engines run as one product, since they share an input: query, key and value; gate and up.
+
+    >>> mates_of("self_attn.q_proj"), mates_of("mlp.up_proj"), mates_of("mlp.down_proj")
+    (3, 2, 1)
+    """
+    if re.search(r"(^|\.)(q|k|v)_proj$", name):
+        return 3
+    return 2 if re.search(r"(^|\.)(gate_proj|up_proj|w1|w3|q_a_proj|kv_a_proj_with_mqa)$", name) else 1
 
 
 def op_expected(op, roofs, tp, e: Efficiency, rounds: float = 1.0):
     """Expected seconds of one operator of a pass [s]. rounds: pieces that a prefill is cut into."""
     if op.group == "collective":
-        return collective_seconds(link_seconds(op, roofs), op.latency_s * rounds, op.messages * rounds, e.link, e.hop_s if op.name == "pipeline hop" else e.message_s)
+        return collective_seconds(link_seconds(op, roofs), op.latency_s * rounds * e.latency, op.messages * rounds, e.link, e.hop_s if op.name == "pipeline hop" else e.message_s)
     share = 1 if op.replicated else tp
     shards = minimum(tp, op.kv_shards)
     if op.roof == "vector":
@@ -189,18 +227,18 @@ def op_expected(op, roofs, tp, e: Efficiency, rounds: float = 1.0):
         moved = (op.kv_read_bytes + op.kv_write_bytes) / shards + op.activation_bytes / share
         return attention_seconds(op.flops / share, moved, few_queries(op) / share * e.scan / roofs.peaks["vector"], roofs.peaks[op.roof] * where(e.attention > 0, e.attention, e.compute),
                                  roofs.bandwidth * where(e.cache_bandwidth > 0, e.cache_bandwidth, e.bandwidth), op.count, e.launch_s, rounds, e.norm)
-    packing = packing_of(op)
+    packing = packing_of(op, e.width(op.roof))
     apart = 1.0 - e.skew * (1.0 - 1.0 / op.reach)
     weights = op.flops / (2.0 * op.tokens) / share * apart
     moved = (op.weight_bytes * rounds * apart + op.activation_bytes) / share
-    return product_seconds(op.load * op.flops / share, weights, moved, op.tokens / rounds / apart, op.inner, op.count, roofs.peaks[op.roof] * e.rate(op.roof), roofs.peaks["vector"],
-                           roofs.bandwidth * e.bandwidth * (e.expert if op.group == "experts" else 1.0), e.unpack(packing), e.multiply(packing), 0.0 if packing == "wide" else e.spill, e.pad, e.tail,
+    return product_seconds(op.load * op.flops / share, weights, moved, op.tokens / rounds / apart, op.inner, op.count / mates_of(op.name), roofs.peaks[op.roof] * e.rate(op.roof), roofs.peaks["vector"],
+                           roofs.bandwidth * e.bandwidth * (e.expert if op.group == "experts" else 1.0), e.unpack(packing), e.multiply(packing), 0.0 if packing == "native" else e.spill, e.pad, e.tail,
                            e.launch_s, rounds, e.norm)
 
 
 def few_queries(op):
     """The FLOPs of attention that run on vector units: all of them with a few queries a sequence, few with many [FLOP]."""
-    return op.flops * minimum(1.0, SMALL / maximum(op.tokens, 1.0)) if op.group == "attention_core" else op.flops
+    return op.flops * minimum(1.0, FEW / maximum(op.tokens, 1.0)) if op.group == "attention_core" else op.flops
 
 
 def rounds_of(e: Efficiency, p) -> float:
@@ -264,3 +302,22 @@ def accumulation_gain(engine: str, chip, roof: str) -> float:
     """Peak with FP16 accumulation over the plain one, for an engine that uses it (1 for every other)."""
     plain = chip.peak(roof)
     return max(1.0, chip.fast_peak(roof) / plain) if engine in FAST_ACCUMULATION and plain else 1.0
+
+
+# Releases of an engine that differ: (engine, pattern in its version, name), first match wins; the newest is last and is the default.
+_RELEASES = (
+    ("tensorrt-llm", r"^0\.[0-7]\b|\b0\.[56]\b", "early"), ("tensorrt-llm", r"^0\.", "engines"), ("tensorrt-llm", r"^TensorRT", "mlperf"), ("tensorrt-llm", "", "pytorch"),
+    ("llama.cpp", r"2023|May 2024|\b2024-0[1-6]", "before MMQ"), ("llama.cpp", "", "recent"), ("vllm", r"\b0\.[1-7]\b|\b0\.[1-7]\.\d", "v0"), ("vllm", "", "v1"),
+)
+
+
+def release_of(engine: str, version: str = "") -> str:
+    """The class of releases that a version of an engine belongs to; the newest for an empty version.
+
+    >>> release_of("tensorrt-llm", "0.9.0"), release_of("vllm"), release_of("mlc-llm", "1")
+    ('tensorrt-llm engines', 'vllm v1', 'mlc-llm')
+    """
+    for name, pattern, label in _RELEASES:
+        if name == engine and re.search(pattern, version):
+            return f"{engine} {label}"
+    return engine

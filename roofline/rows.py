@@ -65,6 +65,7 @@ class Case:
     batch: float | None = 1.0
     chunk: float | None = None
     scale: float = 1.0
+    version: str = ""
     flag: str = ""
     assumed: tuple = ()
     weights: str = ""
@@ -253,7 +254,7 @@ def _activations(text: str, weights: str) -> str:
     return ""
 
 
-def _kv(text: str, act: str) -> tuple:
+def _kv(text: str, act: str, engine: str) -> tuple:
     """(cache format to expect, cache format of the limit, True if assumed)."""
     low = text.lower()
     if low.startswith(("fp8", "bfp8")):
@@ -266,8 +267,9 @@ def _kv(text: str, act: str) -> tuple:
         return "bf16", "bf16", False
     if low.startswith("q8"):
         return "q8_0", "q8_0", False
-    # Not stated: engines take FP8 caches only where asked to; the limit allows it.
-    return ("fp8" if "fp8 typical" in low else "bf16"), "fp8", True
+    # Not stated: TensorRT-LLM takes the FP8 cache its FP8 and FP4 checkpoints ask for, others only where told to; the limit allows it.
+    eight = "fp8 typical" in low or (engine == "tensorrt-llm" and act in ("fp8", "nvfp4"))
+    return ("fp8" if eight else "bf16"), "fp8", True
 
 
 def _weights(row: dict, engine: str, assumed: list) -> tuple:
@@ -357,7 +359,7 @@ def case_of(row: dict) -> Case:
         chips *= 2
     weights, least_weights = _weights(row, engine, assumed)
     act = _activations(row["act_dtype"], row["weight_dtype"].lower())
-    kv, least_kv, guessed = _kv(row["kv_dtype"], act)
+    kv, least_kv, guessed = _kv(row["kv_dtype"], act, engine)
     if guessed:
         assumed.append(f"cache {row['kv_dtype'] or 'not stated'}: {kv} expected, {least_kv} in the limit")
     batch, concurrency = _number(row["batch"]), _number(row["concurrency"])
@@ -389,7 +391,7 @@ def case_of(row: dict) -> Case:
     return Case(
         row_id=row["row_id"], group=f"{row['model']} | {row['hardware']} | {row['weight_dtype']}", kind=kind, measured_s=measured, engine=engine, model=model, chip=chip, metric=metric,
         batching=row["batching"], resolved=r, floor=floor,
-        prompt=prompt, least_prompt=least_prompt, output=output, cached=cached, batch=batch, chunk=float(chunk[1] or 2048) if chunk else None, scale=scale, flag=row["flag"], assumed=tuple(assumed),
+        prompt=prompt, least_prompt=least_prompt, output=output, cached=cached, batch=batch, chunk=float(chunk[1] or 2048) if chunk else None, scale=scale, version=row["engine_version"], flag=row["flag"], assumed=tuple(assumed),
         weights=row["weight_dtype"], source=f"{row['source_repo']} {row['source_path']}@{row['source_rev'][:12]}", note=row["note"],
     )
 
