@@ -3,6 +3,7 @@
 // Python's colour columns hold roles ("memory"); here they become colours of the theme.
 
 import { reducedMotion } from "./dom.mjs";
+import { placeLabels } from "./labels.mjs";
 import { t } from "./i18n.mjs";
 
 const COLOURS = ["color", "paper"];
@@ -82,12 +83,6 @@ export class Chart {
     if (y.start !== y0 || y.end !== y1) y.setv({ start: y0, end: y1, reset_start: y0, reset_end: y1 });
   }
 
-  /** The angle of a line of slope one on these log axes [rad]. */
-  slope() {
-    const x = this.model("x_range"), y = this.model("y_range");
-    return Math.atan2(this.plot.inner_height / Math.log10(y.end / y.start), this.plot.inner_width / Math.log10(x.end / x.start));
-  }
-
   /** Call back when the frame's size changes. @param {() => void} work */
   onResize(work) { this.plot.properties.inner_width.change.connect(work); this.plot.properties.inner_height.change.connect(work); }
 }
@@ -101,34 +96,32 @@ export class RooflineChart extends Chart {
   constructor(box, item) {
     super(box, item, "roofline");
     this.last = 0;
+    /** @type {any} the answer on show, words translated */ this.sources = null;
   }
 
   async embed() {
     await super.embed();
-    this.onResize(() => { this.tilt(); this.words(); });
+    this.onResize(() => { this.words(); if (this.sources) this.assign(this.placed()); });
   }
 
   words() { this.label(t(this.box.clientWidth < 560 ? "chart.x.short" : "chart.x"), t("chart.y")); }
 
-  /** Lay the label of the memory roof along its line. */
-  tilt() {
-    const labels = this.shown.roof_labels;
-    if (!labels) return;
-    const angle = labels.color.map((/** @type {string} */ role) => (role === "memory" ? this.slope() : 0));
-    this.assign({ roof_labels: { ...labels, angle } });
-  }
+  /** The labels, where there is room for them in the frame as it is now. */
+  placed() { return placeLabels(this.sources, this.span, this.plot.inner_width, this.plot.inner_height); }
 
   /** Show an answer's columns. @param {any} chart */
   show(chart) {
     const { range, ...sources } = chart;
     sources.phase_labels = { ...sources.phase_labels, text: sources.phase_labels.text.map((/** @type {string} */ n) => t(`phase.${n}`)) };
+    this.sources = { ...sources };
+    this.span = range;
+    Object.assign(sources, this.placed());
     cancelAnimationFrame(this.frame);
     const before = this.shown, now = performance.now(), quick = now - this.last < 250;
     this.last = now;
     this.range(range);
     const still = Object.fromEntries(Object.entries(sources).filter(([name]) => !MOVING.includes(name)));
     this.assign(still);
-    this.tilt();
     const moving = Object.fromEntries(MOVING.map((name) => [name, sources[name]]));
     const movable = MOVING.every((n) => before[n]?.x?.length === moving[n].x.length) && before.phases?.x.length;
     if (quick || !movable || reducedMotion()) return this.assign(moving);
