@@ -16,6 +16,7 @@ THIN = "\u2009"
 MARKERS = {"prefill": "square", "decode": "circle"}
 # How each compute format is written in labels.
 FORMAT_LABELS = {"fp32": "FP32", "tf32": "TF32", "bf16": "BF16", "fp16": "FP16", "fp8": "FP8", "int8": "INT8", "fp4": "FP4", "int4": "INT4"}
+SMALLEST = 0.001  # of the time: an operator below it has no disc
 MIN_SIZE, MAX_SIZE = 5.0, 46.0  # diameter of an operator's disc [px]; area is proportional to its share of the time
 
 
@@ -145,7 +146,7 @@ def _operators(report: dict, name: str) -> list:
     top, rows = max(peaks.values()), []
     for op in sorted(phase["operators"], key=lambda o: -(o["share"] or 0)):
         counted = (op.get("weight_bytes") or 0) + (op.get("kv_bytes") or 0)
-        if not op["flops"] or not (counted or op["bytes"]) or op["group"] == "collective":
+        if not op["flops"] or not (counted or op["bytes"]) or op["group"] == "collective" or (op["share"] or 0) < SMALLEST:
             continue
         x = op["flops"] / (counted or op["bytes"])
         roof = min(top, x * bandwidth)

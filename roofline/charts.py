@@ -14,12 +14,11 @@ from bokeh.models import (
 from bokeh.models.tools import PanTool
 from bokeh.resources import INLINE
 
+from . import drawing
 from .chart_data import decade_labels, roofline_sources
+from .drawing import LIGHT as PALETTE
+from .errors import InputError
 
-PALETTE = {
-    "memory": "#b3620a", "compute": "#0b7a75", "network": "#6d45c4", "misfit": "#c02b21", "plain": "#6b7580",
-    "ink": "#1b2127", "muted": "#5b6670", "rule": "#e4e7ea", "paper": "#ffffff",
-}
 FONT = "system-ui, sans-serif"
 _FONT = value(FONT)  # a font name given to a glyph would be taken for a column
 
@@ -101,6 +100,21 @@ def _log_plot(name: str, span: dict, x_label: str, y_label: str, palette: dict =
     plot.add_tools(PanTool(), WheelZoomTool(), ResetTool())
     plot.toolbar.active_drag = plot.toolbar.active_scroll = None  # so that the page scrolls over the chart
     return plot
+
+
+def save(report: dict, path: str, title: str = "Roofline") -> None:
+    """Write the roofline chart to a file; its ending says how: .html (interactive), .svg or .png.
+
+    report: `Report.to_dict()`. Raises InputError for another ending.
+    """
+    end = path.rsplit(".", 1)[-1].lower() if "." in path else ""
+    if end == "png":
+        drawing.to_png(report, path)
+        return
+    if end not in ("html", "svg"):
+        raise InputError("output file", path, "must end in .html, .svg or .png")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(to_html(report, title) if end == "html" else drawing.to_svg(report))
 
 
 def to_html(report: dict, title: str = "Roofline") -> str:

@@ -6,7 +6,7 @@ Every step is {"key", "values"}: the page's words for the key are a sentence wit
 from __future__ import annotations
 
 from .units import format_number, format_quantity
-from .view import count
+from .view import count, whole
 
 KEYS = ("ttft", "tpot", "user", "total", "memory", "cost")
 
@@ -38,7 +38,7 @@ def explain(report: dict, key: str) -> dict:
             steps.append({"key": "user", "values": {"tpot": _s(serving["tpot_s"]), "result": format_number(serving["tokens_per_s_per_user"])}})
         if key == "total":
             batch = report["scenario"].get("batch", 1)
-            steps.append({"key": "total", "values": {"replicas": str(report["layout"]["dp"]), "batch": format_number(batch, 9), "tpot": _s(serving["tpot_s"]), "result": format_number(serving["tokens_per_s"])}})
+            steps.append({"key": "total", "values": {"replicas": str(report["layout"]["dp"]), "batch": whole(batch), "tpot": _s(serving["tpot_s"]), "result": format_number(serving["tokens_per_s"])}})
     if decode and key in ("ttft", "tpot", "user", "total") and report["expectation"]:
         e = report["expectation"]
         steps.append({"key": "expectation", "values": {"compute": _p(e["compute"]), "bandwidth": _p(e["bandwidth"]), "basis": e["basis"], "points": str(e["points"])}})
@@ -61,7 +61,7 @@ def _phase(report: dict, name: str) -> list:
     """The three times of a phase and the largest."""
     phase, h, layout = report[name], report["hardware"], report["layout"]
     parts, moved, tp = phase["limit_parts_s"], phase["bytes"], layout["tp"]
-    steps = [{"key": f"work.{name}", "values": {"flops": format_quantity(phase["flops"], "FLOP"), "tokens": format_number(phase["tokens"], 9), "context": format_number(phase["context"], 9)}}]
+    steps = [{"key": f"work.{name}", "values": {"flops": format_quantity(phase["flops"], "FLOP"), "tokens": whole(phase["tokens"]), "context": whole(phase["context"])}}]
     per_chip = parts["memory"] * h["bandwidth_bytes_per_s"]
     steps.append({"key": "time.memory", "values": {"weights": _b(moved["weights"]), "kv": _b(moved["kv_read"] + moved["kv_write"]), "chips": str(tp), "per_chip": _b(per_chip),
                                                    "bandwidth": format_quantity(h["bandwidth_bytes_per_s"], "B/s"), "result": _s(parts["memory"])}})
@@ -78,7 +78,7 @@ def _phase(report: dict, name: str) -> list:
 def _memory(report: dict) -> list:
     mem, m = report["memory"], report["model"]
     steps = [{"key": "memory.weights", "values": {"parameters": count(m["parameters"]["total"]), "bits": format_number(report["formats"]["bits_per_weight"]), "result": _b(mem["weights_bytes"])}},
-             {"key": "memory.kv", "values": {"sequence": _b(mem["kv_bytes_per_sequence"]), "batch": format_number(report["scenario"].get("batch", 1), 9), "result": _b(mem["kv_bytes_stored"])}},
+             {"key": "memory.kv", "values": {"sequence": _b(mem["kv_bytes_per_sequence"]), "batch": whole(report["scenario"].get("batch", 1)), "result": _b(mem["kv_bytes_stored"])}},
              {"key": "memory.activations", "values": {"result": _b(mem["activation_bytes"])}},
              {"key": "memory.total", "values": {"result": _b(mem["total_bytes"]), "available": _b(mem["available_bytes"])}}]
     return steps

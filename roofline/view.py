@@ -20,6 +20,15 @@ def bytes_(value) -> str:
     return format_quantity(value, "B")
 
 
+def whole(value) -> str:
+    """A count with its thousands grouped, or a dash.
+
+    >>> whole(4096), whole(None)
+    ('4,096', '–')
+    """
+    return "–" if value is None else f"{round(value):,}"
+
+
 def count(value) -> str:
     """A number of parameters as model cards write it.
 
@@ -68,7 +77,7 @@ def headline(report: dict) -> dict:
         "model": model_label(report), "hardware": report["hardware"]["name"], "devices": str(report["layout"]["devices"]),
         "weights": report["formats"]["weights"].upper() if report["formats"]["weights"].islower() else report["formats"]["weights"],
         "need": bytes_(mem["total_bytes"]), "have": bytes_(mem["available_bytes"]),
-        "min_devices": "–" if mem["min_devices"] is None else format_number(mem["min_devices"]), "state": "ok", "bound": None,
+        "min_devices": whole(mem["min_devices"]), "state": "ok", "bound": None,
     }
     if mem["fits"] is False:
         parts["state"] = "misfit"
@@ -180,17 +189,17 @@ def time_groups(report: dict, name: str) -> dict | None:
 def memory(report: dict) -> dict:
     """The memory bar of the whole deployment's replica: parts, capacity, and what else would fit."""
     mem = report["memory"]
-    whole = max(mem["total_bytes"], mem["available_bytes"] or 0) or 1
+    longest = max(mem["total_bytes"], mem["available_bytes"] or 0) or 1
     parts = [("weights", mem["weights_bytes_total"] if "weights_bytes_total" in mem else mem["weights_bytes"]),
              ("kv", mem.get("kv_bytes_stored", mem["kv_bytes"])), ("activations", mem["activation_bytes"]), ("overhead", mem["overhead_bytes"])]
     free = None if mem["available_bytes"] is None else mem["available_bytes"] - mem["total_bytes"]
     return {
         "fits": mem["fits"], "total": bytes_(mem["total_bytes"]), "available": bytes_(mem["available_bytes"]),
-        "free": None if free is None else bytes_(abs(free)), "capacity": None if mem["available_bytes"] is None else round(mem["available_bytes"] / whole, 5),
-        "parts": [{"key": k, "text": bytes_(v), "width": round(v / whole, 5), "share": percent(v / mem["total_bytes"])} for k, v in parts if v],
-        "max_batch": "–" if mem["max_batch"] is None else format_number(mem["max_batch"], 9),
-        "max_context": "–" if mem["max_context"] is None else format_number(mem["max_context"], 9),
-        "min_devices": "–" if mem["min_devices"] is None else format_number(mem["min_devices"], 9),
+        "free": None if free is None else bytes_(abs(free)), "capacity": None if mem["available_bytes"] is None else round(mem["available_bytes"] / longest, 5),
+        "parts": [{"key": k, "text": bytes_(v), "width": round(v / longest, 5), "share": percent(v / mem["total_bytes"])} for k, v in parts if v],
+        "max_batch": whole(mem["max_batch"]),
+        "max_context": whole(mem["max_context"]),
+        "min_devices": whole(mem["min_devices"]),
         "kv_per_token": bytes_(report["model"]["kv_bytes_per_token_stored"]) if report["model"].get("kv_bytes_per_token_stored") else bytes_(report["model"]["kv_bytes_per_token"]),
     }
 
@@ -203,7 +212,7 @@ def facts(report: dict) -> dict:
             "id": m["id"], "name": model_label(report), "family": m["architecture"], "total": count(p["total"]), "active": count(p["active"]),
             "moe": p["active"] < 0.95 * p["total"], "layers": str(m.get("layers", "–")), "weights": bytes_(m["weights_bytes"]),
             "kv": bytes_(m["kv_bytes_per_token"]), "bits": format_number(report["formats"]["bits_per_weight"]), "assumed": m.get("assumed", []),
-            "notes": m.get("notes", []), "source": m.get("source", ""), "max_context": format_number(m["max_context"], 9) if m.get("max_context") else "–",
+            "notes": m.get("notes", []), "source": m.get("source", ""), "max_context": whole(m.get("max_context")),
         },
         "hardware": {
             "id": h["id"], "name": h["name"], "bandwidth": format_quantity(h["bandwidth_bytes_per_s"], "B/s"), "memory": bytes_(h["memory_bytes"]),
@@ -220,8 +229,8 @@ def facts(report: dict) -> dict:
 
 FIGURES = (("ttft_s", seconds), ("tpot_s", seconds), ("tokens_per_s_per_user", _rate), ("tokens_per_s", _rate), ("tokens_per_s_per_device", _rate), ("requests_per_s", _rate),
            ("usd_per_million_output_tokens", lambda v: "–" if v is None else f"${format_number(v)}"), ("joules_per_output_token", lambda v: format_quantity(v, "J")),
-           ("weights_bytes", bytes_), ("kv_bytes", bytes_), ("total_bytes", bytes_), ("max_batch", lambda v: "–" if v is None else format_number(v, 9)),
-           ("max_context", lambda v: "–" if v is None else format_number(v, 9)))
+           ("weights_bytes", bytes_), ("kv_bytes", bytes_), ("total_bytes", bytes_), ("max_batch", whole),
+           ("max_context", whole))
 
 
 def gain(value) -> str:
@@ -257,7 +266,7 @@ def levers(result: dict) -> dict:
 
 def layouts(result: dict) -> dict:
     """Layouts as rows of text."""
-    return {"goal": result["goal"], "devices": str(result["devices"]), "flight": format_number(result["requests_in_flight"], 9), "refused": result["refused"], "unfit": result["unfit"],
+    return {"goal": result["goal"], "devices": str(result["devices"]), "flight": whole(result["requests_in_flight"]), "refused": result["refused"], "unfit": result["unfit"],
             "rows": [{**{k: str(row[k]) for k in ("tp", "pp", "ep", "dp", "batch")}, "bound": row["bound"], "ttft": seconds(row["figures"]["ttft_s"]),
                       "tpot": seconds(row["figures"]["tpot_s"]), "total": _rate(row["figures"]["tokens_per_s"]), "user": _rate(1 / row["figures"]["tpot_s"] if row["figures"]["tpot_s"] else None)}
                      for row in result["layouts"]]}

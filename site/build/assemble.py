@@ -37,7 +37,7 @@ def assemble(python: Path, dist: Path, options) -> None:
          lambda: _snapshot(python, pyodide, wheel, image), force)
     page = WORK / "prerender.json"
     step("prerender", "computing the default answer and its figures (CPython, Bokeh)",
-         fingerprint([*package, SITE / "py", SITE / "build" / "prerender.py", SITE / "i18n", ROOT / "requirements" / "build.txt"]), [page],
+         fingerprint([*package, SITE / "py", SITE / "build" / "prerender.py", SITE / "i18n", ROOT / "requirements" / "build.txt"]), [page, WORK / "preview.png"],
          lambda: run([python, SITE / "build" / "prerender.py", page], what="prerendering", env={"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0"}), force)
     views = WORK / "views"
     step("views", "making the views that are loaded on demand", fingerprint([*package, SITE / "learn", SITE / "build" / "views.py", ROOT / "requirements" / "build.txt"]),
@@ -72,10 +72,10 @@ def _write_site(dist: Path, page: dict, pyodide: Path, wheel: Path, image: Path,
     bokeh = put.folder(f"bokeh-{page['bokeh']['version']}", {"bokeh.min.js": Path(page["bokeh"]["js"])}, "shell")
     if numpy:
         put.folder("numpy-" + numpy.name.split("-")[1], {numpy.name: numpy}, "extra")
-    names = {p.relative_to(SITE).as_posix(): p for d in ("css", "js", "i18n", "icons") for p in sorted((SITE / d).rglob("*")) if p.is_file() and p.name not in ("sw.js", "en.json")}
+    names = {"preview.png": WORK / "preview.png", **{p.relative_to(SITE).as_posix(): p for d in ("css", "js", "i18n", "icons") for p in sorted((SITE / d).rglob("*")) if p.is_file() and p.name not in ("sw.js", "en.json")}}
     # English is in the HTML; other languages, the views and the icons of an installed page are not needed for the first paint.
     late = lambda n: n.startswith(("i18n/", "js/views/")) or n == "css/views.css" or n.endswith(".png")
-    app = put.folder("app", names, "shell", {n: "engine" for n in names if late(n)})
+    app = put.folder("app", names, "shell", {n: "extra" if n == "preview.png" else "engine" for n in names if late(n)})
     on_demand = put.folder("views", {p.name: p for p in views.iterdir()}, "engine", {"measured.json": "extra"})
     by_name = {Path(a["path"]).name: {k: a[k] for k in ("path", "bytes", "sha256")} for a in put.assets}
     build = {

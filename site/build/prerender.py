@@ -17,7 +17,7 @@ import bokeh  # noqa: E402
 import bridge  # noqa: E402
 from bokeh.embed import json_item  # noqa: E402
 
-from roofline import charts  # noqa: E402
+from roofline import charts, drawing  # noqa: E402
 
 
 def call(method: str, **params):
@@ -40,11 +40,15 @@ def main() -> None:
     default = call("evaluate", form=bridge.DEFAULT, full=True)
     report = default.pop("report")
     words = json.loads((SITE / "i18n" / "en.json").read_text("utf-8"))
+    text = sentence(words, default["view"]["headline"])
+    variables = {role: f"var(--{role})" for role in drawing.LIGHT}
+    parts = default["view"]["headline"]
+    drawing.to_png(report, Path(sys.argv[1]).with_name("preview.png"), 1200, 630, scale=1, title=f"{parts['model']} in {parts['weights']} on {parts['devices']} x {parts['hardware']}\nHow fast can it run, and what holds it back?")
     result = {
         "version": call("ping")["version"], "bokeh": {"version": bokeh.__version__, "js": str(Path(bokeh.__file__).parent / "server/static/js/bokeh.min.js")},
         "default": default, "catalogue": call("catalogue"),
         "figures": {"roofline": figure(charts.roofline_figure(report), "roofline"), "sweep": figure(charts.sweep_figure(), "sweep")},
-        "html": {"sentence": sentence(words, default["view"]["headline"]), "title": words["title"], "description": words["description"]},
+        "html": {"sentence": text, "svg": drawing.to_svg(report, palette=variables, background=False).replace("<svg ", '<svg aria-hidden="true" preserveAspectRatio="xMidYMid meet" ', 1), "title": words["title"], "description": words["description"]},
     }
     Path(sys.argv[1]).write_text(json.dumps(result, ensure_ascii=False, allow_nan=False), "utf-8")
 

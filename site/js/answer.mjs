@@ -41,7 +41,7 @@ export function showChartTable(view) {
     h("tbody", {}, shown.map(([key, value]) => h("tr", {}, h("th", { scope: "row" }, t(`row.${key}`)), view.points.map((/** @type {any} */ p) => h("td", { class: "num" }, typeof value === "function" ? value(p) : p[/** @type {string} */ (value)])))))));
 }
 
-/** A bound as a word with its shape. @param {string} role */
-export function bound(role) {
-  return h("span", { class: `bound ${role}` }, mark(role), " ", named("bound", role));
+/** A bound as a word with its shape; short in tables whose heading says the rest. @param {string} role @param {boolean} [short] */
+export function bound(role, short = true) {
+  return h("span", { class: `bound ${role}` }, mark(role), " ", named(short ? "bound.short" : "bound", role));
 }

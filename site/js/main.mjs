@@ -63,7 +63,7 @@ function keepAddress() {
 const announce = debounce(() => { $("summary").textContent = sentence.text(); }, 900);
 
 // Changes of software that leave the load and the chips alone; the first of them by gain is named under the sentence.
-const SOFT = /^(weights|kv|fused|paged|ep|no-speculation)/;
+const SOFT = /^(weights-fp8|weights-nvfp4|kv-fp8|fused|paged|ep|no-speculation)$/;
 const firstLever = debounce(async () => {
   const form = state.form;
   try {

@@ -42,7 +42,7 @@ export function sweepTab(page) {
       await chart.embed();
       page.charts.push(chart);
     }
-    const ys = fitting.flatMap((/** @type {any} */ r) => [r.user, r.total]), xs = result.rows.map((/** @type {any} */ r) => r.x);
+    const ys = fitting.flatMap((/** @type {any} */ r) => [r.user, r.total]), xs = [...fitting, result.rows.find((/** @type {any} */ r) => !r.fits)].filter(Boolean).map((r) => r.x);
     if (!ys.length) return;
     const low = Math.min(...ys) / 1.6, high = Math.max(...ys) * 1.8;
     chart.range({ x0: Math.min(...xs) / 1.25, x1: Math.max(...xs) * 1.6, y0: low, y1: high });
@@ -69,7 +69,7 @@ export function leversTab(page) {
   const goals = ["tpot", "ttft", "throughput", "cost", "memory"];
   const open = (/** @type {HTMLElement} */ panel) => study(page, panel, "levers", { form: page.state.form, goal }, (result) => {
     const cell = (/** @type {any} */ row, /** @type {string} */ key) => {
-      if (key === "title") return h("span", {}, row.title, h("small", { class: "block" }, row.price === "none" ? "" : row.price));
+      if (key === "title") return h("span", { class: "wide" }, row.title, h("small", { class: "block" }, row.price === "none" ? "" : row.price));
       if (key === "bound") return bound(row.bound);
       if (key === "apply") return h("button", { type: "button", class: "quiet", "aria-label": `${t("apply")}: ${row.title}`, onclick: () => { page.state.set(row.change, { push: true }); toast(t("applied", { what: row.title }), t("undo"), () => page.state.undo()); } }, t("apply"));
       return h("span", { class: row.good[key] > 0 ? "better" : row.good[key] < 0 ? "worse" : "" }, row.gain[key]);

@@ -23,6 +23,8 @@ from roofline.units import format_number, format_quantity
 
 PROTOCOL = 1
 DEFAULT = {"model": "llama-3.1-70b", "hardware": "h200-sxm", "devices": "2", "weights": "fp8", "batch": "32", "prompt": "8k", "output": "512"}
+# Found when this is imported: after a snapshot is restored there are no files to look for.
+FEATURES = tuple(name for name in ("explore", "measured") if find_spec(f"roofline.{name}"))
 MAX_REQUEST = 4_000_000  # characters
 
 
@@ -128,7 +130,7 @@ def _catalogue_once() -> dict:
         "models": models, "chips": sorted((chip_row(id) for id in hardware.ids()), key=lambda c: (VENDORS.get(c["vendor"], 9), c["vendor"])),
         "choices": {"weights": _choices(WEIGHTS, "weights"), "kv": _choices(KV, "kv"), "activations": _choices(ACTIVATIONS, "activations"),
                     "engines": [{"id": e, "label": e, "group": ""} for e in ENGINES]},
-        "default": DEFAULT, "features": [name for name in ("explore", "measured") if find_spec(f"roofline.{name}")], "version": roofline.__version__,
+        "default": DEFAULT, "features": list(FEATURES), "version": roofline.__version__,
     }
 
 
@@ -191,13 +193,13 @@ def _sweep(params: dict) -> dict:
         try:
             report = evaluate(base.replace(**changes)).to_dict()
         except InputError as error:
-            rows.append({"x": x, "here": x == here, "fits": False, "label": format_number(x, 9), "why": str(error)})
+            rows.append({"x": x, "here": x == here, "fits": False, "label": view.whole(x), "why": str(error)})
             continue
         serving, decode, prefill = report["serving"], report["decode"], report["prefill"]
         fits = serving["tpot_s"] is not None
         point = chart_data.roofline_columns(report)["phases"] if params.get("trail") else None
         rows.append({
-            "x": x, "here": x == here, "fits": fits, "label": format_number(x, 9), "user": serving["tokens_per_s_per_user"], "total": serving["tokens_per_s"],
+            "x": x, "here": x == here, "fits": fits, "label": view.whole(x), "user": serving["tokens_per_s_per_user"], "total": serving["tokens_per_s"],
             "ttft": serving["ttft_s"], "bound": decode["bound"] if fits else "misfit", "prefill_bound": prefill["bound"] if fits else "misfit",
             "text": {"user": format_number(serving["tokens_per_s_per_user"]), "total": format_number(serving["tokens_per_s"]),
                      "ttft": format_quantity(serving["ttft_s"], "s"), "tpot": format_quantity(serving["tpot_s"], "s"),
@@ -230,7 +232,7 @@ def _ping(_params: dict) -> dict:
 
 
 def _explore(params: dict) -> dict:
-    if not find_spec("roofline.explore"):
+    if "explore" not in FEATURES:
         raise InputError("explore", "", "is not in this build")
     from roofline import explore  # needs NumPy, which the worker loads first
 
