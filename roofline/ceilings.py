@@ -231,13 +231,13 @@ def add_commands(command) -> None:
     p.add_argument("--backend", default="auto", help="torch, numpy or auto")
     p.add_argument("--formats", default="fp32,bf16", help="number formats to multiply in, with commas")
     p.add_argument("--budget", default="0.2", help="seconds for each single measurement")
-    p.add_argument("-o", "--output", help="also write the JSON here, for `roofline trace --ceilings` and `roofline points --ceilings`")
+    p.add_argument("-o", "--out", help="also write the JSON here, for `roofline trace --ceilings` and `roofline points --ceilings`")
 
 
 def _run(args) -> None:
     import json
 
     found = measure(args.device, backend=args.backend, formats=tuple(args.formats.lower().split(",")), budget_s=parse_quantity(args.budget, "s", field="budget", low=0.001, high=60))
-    if args.output:
-        Path(args.output).write_text(json.dumps(found, indent=1))
+    if args.out:
+        Path(args.out).write_text(json.dumps(found, indent=1))
     print(json.dumps(found, indent=1) if args.json else text(found))

@@ -8,11 +8,13 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
-from . import catalogue, explore_cli, formats, hardware, levers, roof
+from . import catalogue, ceilings, document, explore_cli, formats, hardware, levers, roof
 from .errors import InputError
 from .model import kv_bytes_per_token, parameters, state_bytes_per_sequence
+from .plot import commands as plot_commands
 from .report import evaluate
 from .scenario import Scenario
+from .trace import commands as trace_commands
 from .units import format_number, format_quantity, parse_quantity
 
 MAX_FILE = 16 * 2**20  # bytes of any file read
@@ -291,6 +293,10 @@ def build_parser() -> argparse.ArgumentParser:
     p.add_argument("file")
     _scenario_options(p, required=False)
     explore_cli.add_commands(command)
+    plot_commands.add_commands(command, _scenario_options, scenario_of)
+    document.add_commands(command, _scenario_options, scenario_of)
+    trace_commands.add_commands(command)
+    ceilings.add_commands(command)
     return parser
 
 

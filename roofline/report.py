@@ -48,6 +48,15 @@ class Report:
         """Strict JSON: no NaN, no Infinity."""
         return json.dumps(self.to_dict(), allow_nan=False, ensure_ascii=False, **options)
 
+    def plot(self, **options):
+        """The roofline chart (`plot.Chart`): `report.plot().save("roof.svg")`, or .png, or .html; a notebook shows it by itself."""
+        from .plot import from_report
+        return from_report(self, **options)
+
+    def _repr_html_(self) -> str:
+        from .document import notebook
+        return notebook(self)
+
 
 def _plain(row) -> dict:
     return {name: getattr(row, name) for name in row.__slots__}
@@ -103,7 +112,7 @@ def evaluate(scenario: Scenario | Resolved) -> Report:
         },
         hardware={
             "id": chip.id, "name": chip.name, "devices": layout.devices, "peak_flops_per_s": dict(chip.peaks), "bandwidth_bytes_per_s": chip.bandwidth_bytes_per_s,
-            "memory_bytes": chip.memory_bytes, "ridge_flops_per_byte": roof.ridge(peak, chip.bandwidth_bytes_per_s),
+            "memory_bytes": chip.memory_bytes, "memory_type": chip.memory_type, "ridge_flops_per_byte": roof.ridge(peak, chip.bandwidth_bytes_per_s),
             "link_bytes_per_s": chip.link_bytes_per_s, "link": chip.link, "link_roof_bytes_per_s": roofs.link if isfinite(roofs.link) else None,
             "link_ridge_flops_per_byte": network_ridge(peak, roofs.link) if isfinite(roofs.link) else None,
             "network_bytes_per_s": roofs.network if isfinite(roofs.network) else None, "grade": chip.grade, "unverified": list(chip.unverified), "source": chip.source,

@@ -32,10 +32,11 @@ def _format(name: str) -> str:
     return FORMAT_LABELS.get(name, name.upper() if name.islower() and len(name) < 6 else name)
 
 
-def from_report(report, *, operators: bool = True, theme: str = "light", title: str = "", **options) -> Chart:
+def from_report(report, *, operators: bool = True, links: bool = False, theme: str = "light", title: str | None = None, **options) -> Chart:
     """The chart of one Report: every roof of its chip, both phases at their limit, what to expect, and their operators.
 
-    report: a Report or its dict; operators: draw them; theme: "light", "dark" or "print"; options: fields of Chart.
+    report: a Report or its dict; operators: draw them; links: also the chip-to-chip links as a roof, under which a phase stands at its
+    work per byte sent; theme: "light", "dark" or "print"; options: fields of Chart.
     """
     report = _dict(report)
     data = roofline_columns(report)
@@ -52,13 +53,25 @@ def from_report(report, *, operators: bool = True, theme: str = "light", title: 
             _, ex, expected, low, high = found[name]
             points.append(Point(name=f"{name}, expected", x=ex, y=expected, low=low, high=high, marker=PHASE_MARKS[name], size=11, color=_role(role), timed=False, label=False,
                                 tip=f"about {format_quantity(expected, 'FLOP/s')}, from {format_quantity(low, 'FLOP/s')} to {format_quantity(high, 'FLOP/s')}"))
-    ceilings = tuple((xs[0], xs[1], ys[0], label, "network") for xs, ys, label in _each(data["ceilings"], "xs", "ys", "label"))
+    if links:
+        link = report["hardware"].get("link_roof_bytes_per_s") or report["hardware"].get("link_bytes_per_s")
+        sent = [(n, report[n]) for n in PHASE_MARKS if report[n] and report[n]["link_bytes"]]
+        if not link or not sent:
+            raise InputError("links", report["hardware"]["name"], "send nothing here: the scenario uses one chip, or its link bandwidth is not known")
+        roofs.append(Roof(name=report["hardware"].get("link") or "links", value=link, kind="memory", level="network", main=False, color="network"))
+        points += [Point(name=f"{n}, links", x=p["flops"] / _chips(report) / p["link_bytes"], y=p["attainable_flops_per_s"], marker=PHASE_MARKS[n], size=11, color="network", label=True,
+                         tip=f"{format_number(p['flops'] / _chips(report) / p['link_bytes'])} FLOP for each byte a chip sends", group="by bytes sent over the links") for n, p in sent]
+    ceilings = () if links else tuple((xs[0], xs[1], ys[0], label, "network") for xs, ys, label in _each(data["ceilings"], "xs", "ys", "label"))
     s = report["scenario"]
     options.setdefault("subtitle", f"{s.get('prompt', 1024):,} prompt and {s.get('output', 256):,} output tokens; solid: at most, hollow with band: expected from measurements; "
                                    "size: share of the time")
     options.setdefault("x_label", X_LLM)
     options.setdefault("y_label", Y_CHIP)
-    return Chart(title=title or title_of(report), roofs=tuple(roofs), points=tuple(points), ceilings=ceilings, theme=theme, rows=tuple(_phase_rows(report)), **options)
+    return Chart(title=title_of(report) if title is None else title, roofs=tuple(roofs), points=tuple(points), ceilings=ceilings, theme=theme, rows=tuple(_phase_rows(report)), **options)
+
+
+def _chips(report: dict) -> int:
+    return report["layout"]["tp"] * report["layout"]["pp"]
 
 
 def _role(role: str) -> str:
@@ -133,7 +146,7 @@ def differences(scenarios) -> tuple:
     return tuple(", ".join((str(s[k]) if k in bare else f"{k} {s[k]}") for k in keys if k in s) or "as given" for s in plain) if keys else tuple(f"scenario {i + 1}" for i in range(len(plain)))
 
 
-def sweep(scenario: Scenario, field: str, values, *, phase: str = "decode", theme: str = "light", title: str = "", **options) -> Chart:
+def sweep(scenario: Scenario, field: str, values, *, phase: str = "decode", theme: str = "light", title: str | None = None, **options) -> Chart:
     """The path of a phase as one field of the scenario grows.
 
     field: "batch", "prompt" or any other number of a Scenario; values: what it takes; phase: "decode", "prefill" or "both".
@@ -170,7 +183,7 @@ def sweep(scenario: Scenario, field: str, values, *, phase: str = "decode", them
                                    + ("; hollow: does not fit in memory" if any(not p.timed for p in points) else ""))
     options.setdefault("x_label", X_LLM)
     options.setdefault("y_label", Y_CHIP)
-    return Chart(title=title or f"{reports[0]['model']['name']} on {reports[0]['hardware']['name']}: {field}", roofs=base.roofs, points=tuple(points), trails=tuple(trails),
+    return Chart(title=title if title is not None else f"{reports[0]['model']['name']} on {reports[0]['hardware']['name']}: {field}", roofs=base.roofs, points=tuple(points), trails=tuple(trails),
                  legend=tuple(legend), rows=tuple(rows), theme=theme, **options)
 
 
