@@ -17,7 +17,7 @@ from importlib import resources
 
 from .errors import InputError, nearest
 from .hardware import COMPUTE_BITS
-from .numeric import any_true, exp, first, maximum, minimum, where
+from .numeric import any_true, exp, first, maximum, minimum, power, where
 from .roof import link_seconds
 
 # name: (kind, centre, {level: how far that level may move it [standard deviations of a log or logit]}, meaning)
@@ -140,7 +140,7 @@ def faster(norm, a, b):
     """
     if norm is None:
         return minimum(a, b)
-    return (a ** -norm + b ** -norm) ** (-1.0 / norm)
+    return power(power(a, -norm) + power(b, -norm), -1.0 / norm)
 
 
 def natural(kind: str, centre: float, shift):
@@ -166,7 +166,7 @@ def joined(norm, *times):
         for t in times[1:]:
             most = maximum(most, t)
         return most
-    return sum(t ** norm for t in times) ** (1.0 / norm)
+    return power(sum(power(t, norm) for t in times), 1.0 / norm)
 
 
 def product_seconds(flops, weights, moved, tokens, inner, count, peak, vector, bandwidth, unpack, mac, spill, pad, tail, launch, rounds, norm):

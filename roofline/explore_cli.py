@@ -89,6 +89,7 @@ def add_commands(command) -> None:
 
     _scenario_options(p)
     p.add_argument("--objective", default="cost", help="cost, output-cost, throughput, latency, ttft, ttft-alone or energy")
+    p.add_argument("--basis", default="limit", help="limit (what physics allows) or expected")
     p.add_argument("--step", type=float, default=0.2, help="how far each assumption is moved, both ways (default 0.2)")
 
 
@@ -252,7 +253,7 @@ def _fleet(args):
 def _sensitivity(args):
     from .cli import emit, scenario_of
 
-    answer = _numpy("sensitivity").sensitivity(scenario_of(args), args.objective, args.step)
+    answer = _numpy("sensitivity").sensitivity(scenario_of(args), args.objective, args.step, args.basis)
     if args.json:
         return emit(answer)
     print(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from . import calibration, memory, roof
 from .hardware import COMPUTE_BITS
@@ -94,13 +94,17 @@ def decode_pass(s, layout, fed: int = 1) -> Pass:
 
 
 def times(r: Resolved, p, roofs: roof.Roofs, e=None, stages=1) -> tuple:
-    """(parts at the limit, limit, expected or None) of one pass [s]: the times of `phase` without its table; everything broadcasts."""
+    """(parts at the limit, limit, expected or None) of one pass [s]: the times of `phase` without its table; everything broadcasts.
+
+    p: a Pass, or a tuple of Passes of one kind that share the step.
+    """
     ops = operators_of(r, p)
     parts = roof.limit_parts(ops, roofs, r.layout, stages)
     limit = roof.longest(parts)
     if e is None:
         return parts, limit, None
-    return parts, limit, settled(limit, calibration.expected_time(ops, roofs, r.layout, e, p, calibration.rounds_of(e, p)), p.tokens, stages)
+    whole = p if isinstance(p, Pass) else replace(p[0], sequences=sum(q.sequences for q in p))
+    return parts, limit, settled(limit, calibration.expected_time(ops, roofs, r.layout, e, whole, calibration.rounds_of(e, whole)), whole.tokens, stages)
 
 
 def settled(limit_s, serial_s, tokens, stages):

@@ -245,6 +245,22 @@ def test_every_bar_of_the_tornado_is_an_evaluation(s):
                 ), row
 
 
+def test_expected_bars_and_fleets_are_evaluations_too():
+    s = Scenario(hardware="h200-sxm", batch=16, prompt=2000, efficiency_compute=0.5, efficiency_bandwidth=0.7)
+    found = sensitivity(s, "latency", basis="expected")
+    assert (
+        found["base"] == pytest.approx(evaluate(s).serving["expected_tpot_s"], rel=1e-9)
+        and found["base"] > sensitivity(s, "latency")["base"]
+    )
+    row = next(row for row in found["rows"] if row["parameter"] == "bandwidth")
+    assert row["low"] == pytest.approx(evaluate(changed(s, "bandwidth", 0.8)).serving["expected_tpot_s"], rel=1e-9)
+    mix = read_mix("prompt,output,requests_per_s\n2000,256,3\n")
+    space = Space(base=s, chips=("h200-sxm",), devices=(1,), batches=(16,), basis="expected")
+    got, report = fleet(space, mix)["best"][0], evaluate(s)
+    alone = evaluate(s.replace(batch=1)).serving["expected_ttft_s"]
+    assert got["tpot_s"] == pytest.approx(report.serving["expected_tpot_s"] / (1 - 3 * alone / got["replicas"]), rel=1e-9)
+
+
 def test_what_matters_is_what_physics_says():
     """A batch of one streams weights: bandwidth alone counts, and 20 % more of it makes a step 1/1.2 as long. Prefill is FLOPs over the peak."""
     found = sensitivity(Scenario(hardware="h100-sxm", batch=1), "latency")

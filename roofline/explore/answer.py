@@ -130,7 +130,10 @@ def judge(space: Space, plan: Plan, found, question: Question, progress=None) ->
             held = len(kept[0])
         if progress and progress(counts["evaluated"], plan.rows) is False:
             raise Stopped(counts["evaluated"], plan.rows)
-    counts |= {"configurations": counts["evaluated"] + sum(plan.refused.values()), "refused": plan.refused}
+    refused, lost = dict(plan.refused), plan.rows - counts["evaluated"]
+    if lost:
+        refused["the prefill pool cannot run this model"] = lost
+    counts |= {"configurations": counts["evaluated"] + sum(refused.values()), "refused": refused}
     table = join(kept) if kept else Table(plan, space, {name: np.zeros(0, dtype=int) for name in (*PLACE, *NAMES, "fault")})
     return Answer(question=question, cells=_cells(table, question), counts=counts)
 

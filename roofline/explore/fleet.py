@@ -1,7 +1,7 @@
 """A fleet: how many chips of each kind serve a mix of requests, with headroom, and what they cost.
 
-All classes of a mix share the same replicas. A step that carries b_i sequences of class i takes the sum of its parts in proportion
-(weights are read once, cache and FLOPs add up), so the step of the mix is exact, not an average of steps.
+All classes of a mix share the same replicas: a step carries sequences of every class, as one pass of the engine that reads the
+weights once, so the step of the mix is exact, not an average of steps.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from .. import memory, roof
+from .. import memory
 from ..errors import InputError, nearest
 from ..phase import decode_pass, times
 from ..units import format_number, format_quantity, parse_quantity
@@ -108,8 +108,9 @@ def read_mix(text: str, rate: float | None = None) -> tuple:
 
 
 def replicas_needed(rates, prefill_s, steps, tpot_s, batch, headroom, ttft_limit_s, tpot_limit_s):
-    """Replicas that carry a mix and keep its limits [replicas, not rounded]; the last axis of rates, prefill_s, steps and ttft_limit_s is the class.
+    """Replicas that carry a mix and keep its limits [replicas, not rounded].
 
+    The last axis of rates, prefill_s, steps and ttft_limit_s is the class.
     A replica's engine is busy with prompts for P = sum(rate x prefill) and with steps for D = sum(rate x steps) x TPOT / batch of every
     second: (P + D) / n may take 1 - headroom. Prompts go first, so a step takes TPOT / (1 - P/n), and a prompt queues for
     sum(rate x prefill^2) / (2 (n - P)) (Pollaczek-Khinchine, random arrivals). Infinite where a limit cannot be kept.
@@ -130,7 +131,7 @@ def replicas_needed(rates, prefill_s, steps, tpot_s, batch, headroom, ttft_limit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """What a fleet must keep: limits of all classes [s], the share of time left free, and at most so much money [USD/h] and so many chips."""
+    """What a fleet must keep: limits of all classes [s], a share of time left free, at most so much money [USD/h] and so many chips."""
 
     headroom: float = 0.2
     ttft_s: float = math.inf
@@ -156,7 +157,7 @@ OBJECTIVES = ("cost", "chips", "power")
 
 
 def fleet(space: Space, mix: tuple, demand: Demand | None = None, objective: str = "cost", progress=None) -> dict:
-    """Size a fleet for a mix of requests on every chip of a space: {"mix", "best": [one row a chip, best first], "why_not": {chip id: sentence}}.
+    """Size a fleet for a mix of requests on every chip of a space: {"mix", "best": [a row per chip, best first], "why_not": {id: sentence}}.
 
     objective: cost [USD/h; chips without a price come last, fewest first], chips or power [W]. A row's batch is the most requests
     that run together in one replica; its tpot_s and ttft_s (of each class, the mean wait included) are under this load.
@@ -190,6 +191,7 @@ def fleet(space: Space, mix: tuple, demand: Demand | None = None, objective: str
             why[id] = _why(piece, c, sized, mix, demand)
     return {
         "objective": objective,
+        "basis": space.basis,
         "headroom": demand.headroom,
         "requests_per_s": sum(c.requests_per_s for c in mix),
         "mix": [{n: getattr(c, n) for n in c.__slots__} for c in mix],
@@ -206,13 +208,18 @@ def _sized(piece, mix: tuple, place: list, demand: Demand) -> SimpleNamespace:
     rates, steps = np.array([c.requests_per_s for c in mix]), np.array([float(max(c.output - 1, 0)) for c in mix])
     # Of the requests that run together, each class has its share of the steps; one that only wants its first token has none.
     flying = rates * np.maximum(steps, 1e-9)
+    shares = flying / flying.sum()
     share = np.zeros(piece.shape[3])
-    np.add.at(share, place, flying / flying.sum())
+    np.add.at(share, place, shares)
     roofs = chips.roofs(layout)
-    parts = times(r, decode_pass(s, layout), roofs)[0]
+    alike = lambda c: SimpleNamespace(batch=s.batch, prompt=c.prompt, output=c.output)
+    one = [decode_pass(alike(c), layout) for c in mix]
+    step = times(
+        r, tuple(replace(p, sequences=p.sequences * part) for p, part in zip(one, shares, strict=True)), roofs, piece.reached
+    )
+    tpot = step[1 if piece.reached is None else 2][..., 0]
     whole = lambda v: np.broadcast_to(v, np.broadcast_shapes(np.shape(v), (1, 1, 1, len(share))))
-    tpot = roof.longest([(whole(p) * share).sum(axis=-1) for p in parts])
-    prefill = np.broadcast_to(prefill_alone(r, roofs), (*tpot.shape[:2], 1, len(share)))[..., place]
+    prefill = np.broadcast_to(prefill_alone(r, roofs, piece.reached), (*tpot.shape[:2], 1, len(share)))[..., place]
     stored, each, working, other = memory.demand(
         r.arch,
         r.weights,
@@ -343,7 +350,8 @@ def _why(piece, c: int, sized, mix: tuple, demand: Demand) -> str:
     if not fits.any():
         share = np.where(linked, sized.total[c] / sized.available[c], np.inf)
         l, b = np.unravel_index(int(np.nanargmin(share)), share.shape)
-        return f"does not fit: at best {format_quantity(float(sized.total[c, l, b]), 'B')} are needed and there are {format_quantity(float(sized.available[c, l, b]), 'B')}"
+        need, have = (format_quantity(float(v[c, l, b]), "B") for v in (sized.total, sized.available))
+        return f"does not fit: at best {need} are needed and there are {have}"
     times = np.where(fits, sized.tpot[c], np.inf)
     limit = min(x.tpot_s or demand.tpot_s for x in mix)
     if not times.min() < limit:
@@ -352,7 +360,8 @@ def _why(piece, c: int, sized, mix: tuple, demand: Demand) -> str:
     for i, x in enumerate(mix):
         asked = x.ttft_s or demand.ttft_s
         if prefill[:, i].min() >= asked:
-            return f"misses TTFT of {x.name}: its prefill takes {format_quantity(float(prefill[:, i].min()), 's')} at best where {format_quantity(asked, 's')} is asked"
+            took = format_quantity(float(prefill[:, i].min()), "s")
+            return f"misses TTFT of {x.name}: its prefill takes {took} at best where {format_quantity(asked, 's')} is asked"
     devices, usd = np.where(fits, sized.devices[c], np.inf).min(), sized.usd[c]
     if demand.budget != math.inf and not np.isfinite(usd).any():
         return f"no price is known for {chip.name}, so the budget cannot be checked"

@@ -41,7 +41,10 @@ def _row(values, axis: int) -> np.ndarray:
 
 
 class Columns:
-    """Chips that run a model in the same formats, as columns. kept: what was made for the same chips before; networks: of each chip [bytes/s]."""
+    """Chips that run a model in the same formats, as columns.
+
+    kept: what was made for the same chips before; networks: of each chip [bytes/s].
+    """
 
     def __init__(self, s, formats_: dict, each, prices: tuple, kept: dict | None = None, networks: tuple | None = None):
         self.each, kept = each, {} if kept is None else kept
@@ -76,7 +79,8 @@ class Columns:
 class Block:
     """Part of a slice, evaluated.
 
-    number: of the slice in its plan; at: the first index on each of the four axes; shape: how many on each; pool: index of `Slice.pools`.
+    number: of the slice in its plan; at: the first index on each of the four axes; shape: how many on each; pool: an index of
+    `Slice.pools`.
     fault: 0 where a configuration has times, else 1 + an index of FAULTS, of that shape.
     """
 
@@ -179,10 +183,11 @@ def _layouts(each) -> Layout:
     return Layout(**{n: _row([getattr(x, n) for x in each], 1) for n in ("tp", "pp", "ep", "dp")})
 
 
-def evaluate_variants(r, chips: list, fields: dict, prices: list, powers: list) -> tuple:
+def evaluate_variants(r, chips: list, fields: dict, prices: list, powers: list, e=None) -> tuple:
     """(figures, where memory is too small) of one resolved scenario in many variants, along the first axis.
 
-    chips: of each variant; fields: {Scenario field: its values}; prices, powers: what to multiply the price and the power of a chip by.
+    chips: of each variant; fields: {Scenario field: its values}; prices, powers: what to multiply the price and the power of a chip
+    by; e: the Efficiency to expect of all of them, or None for the limits.
     """
     s = SimpleNamespace(**{n: getattr(r.scenario, n) for n in _FIELDS})
     for name in ("batch", "prompt", "output", "cached", "acceptance", "routing"):
@@ -193,7 +198,7 @@ def evaluate_variants(r, chips: list, fields: dict, prices: list, powers: list) 
     layout = _layouts([r.layout])
     many = SimpleNamespace(scenario=s, arch=r.arch, drafter=r.drafter, layout=layout, fabric=columns.fabric, **formats_)
     with np.errstate(all="ignore"):
-        figures, unfit, _ = _together(many, columns, columns.roofs(layout))
+        figures, unfit, _ = _together(many, columns, columns.roofs(layout), e)
     return figures, np.broadcast_to(unfit, (len(chips), 1, 1, 1)).reshape(-1)
 
 
@@ -202,8 +207,11 @@ def prefill_alone(r, roofs: Roofs, e=None):
     return times(r, replace(prefill_pass(r.scenario, r.layout), sequences=1.0), roofs, e, r.layout.pp)[1 if e is None else 2]
 
 
-def _together(r, chips: Columns, roofs: Roofs, e: Reached | None = None) -> tuple:
-    """(figures, where memory is too small, where no link is known) of configurations that prefill and decode on the same chips."""
+def _together(r, chips: Columns, roofs: Roofs, e=None) -> tuple:
+    """(figures, where memory is too small, where no link is known) of configurations that prefill and decode on the same chips.
+
+    e: a Reached or an Efficiency for expected times, None for the limits.
+    """
     s, layout = r.scenario, r.layout
     drafter = sum(formats.weight_bytes(r.drafter, r.drafter.quantization or formats.parse("bf16"))) if r.drafter else 0
     stored, each, working, other = memory.demand(

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import calibration
 from ..calibration import Efficiency
+from ..hardware import COMPUTE_BITS
 
 # What an engine decides for all its chips alike, and so stays one value.
 _COMMON = ("norm", "chunk")
@@ -21,11 +22,13 @@ class Reached:
     """
 
     def __init__(self, each: list):
-        self._each = each
-        known = next((e for row in each for e in row if e is not None), None)
+        places = {}
+        self._index = np.array([[places.setdefault(id(e), (len(places), e))[0] for e in row] for row in each])
+        self._kinds = [e for _, e in places.values()]
+        self._first = next((e for e in self._kinds if e is not None), None)
         for f in fields(Efficiency):
             if f.name in _COMMON:
-                setattr(self, f.name, getattr(known, f.name, None))
+                setattr(self, f.name, getattr(self._first, f.name, None))
             elif f.type == "float":
                 setattr(self, f.name, self._stack(lambda e, name=f.name: getattr(e, name)))
         self._kept = {}
@@ -33,6 +36,10 @@ class Reached:
     def rate(self, roof: str):
         """Share of the peak of one roof that large matrix products reach."""
         return self._ask("rate", roof)
+
+    def width(self, roof: str) -> float:
+        """Bits of the arithmetic that stands in for a roof; the chips of a piece are alike in it, see `space.plan`."""
+        return COMPUTE_BITS[roof] if self._first is None else self._first.width(roof)
 
     def unpack(self, packing: str):
         """Vector operations to unpack one weight of a packing."""
@@ -49,8 +56,8 @@ class Reached:
 
     def _stack(self, read):
         """One figure of all of them; a plain number where all are alike."""
-        values = np.array([[np.nan if e is None else read(e) for e in row] for row in self._each], dtype=float)
-        return values[:, :, None, None] if (values != values[0, 0]).any() else float(values[0, 0])
+        values = np.array([np.nan if e is None else read(e) for e in self._kinds], dtype=float)
+        return values[self._index][:, :, None, None] if (values != values[0]).any() else float(values[0])
 
 
 def reached(r, chips, layouts, kept: dict) -> Reached:

@@ -146,7 +146,7 @@ def answered(space: Space, question: Question, progress=None) -> Answer:
 def explore_request(request: dict, progress=None) -> dict:
     """The page's question: {"scenario": {...}, "explore": {fields, see FIELDS}} -> plain data, ready for JSON.
 
-    "ask": "explore" (or left out), "sensitivity" (with "objective" and "step"; see `sensitivity`) or "fleet" (with "mix", the id of a
+    "ask": "explore" (or left out), "sensitivity" (with "objective", "step" and "basis"; see `sensitivity`) or "fleet" (with "mix", the id of a
     preset or the text of a CSV file, "rate", "objective" and the fields of `Demand`; see `fleet`).
     {"question", "basis", "counts", "model", "prompt", "output", "cached", "best": one row per chip that meets the question, best first, each with "over_best", its objective
     over the best one's; "front": rows, fastest for a user
@@ -161,7 +161,7 @@ def explore_request(request: dict, progress=None) -> dict:
         raise InputError("ask", ask, "must be explore, sensitivity or fleet")
     base = Scenario.from_dict({k: v for k, v in (request.get("scenario") or {}).items() if v not in (None, "")})
     if ask == "sensitivity":
-        return sensitivity(base, request.get("objective") or "cost", request.get("step") or 0.2)
+        return sensitivity(base, request.get("objective") or "cost", request.get("step") or 0.2, request.get("basis") or "limit")
     fields = dict(request.get("explore") or {})
     if _words(fields.get("chips", "all")) != [base.hardware]:
         # What the form types over one chip's figures is not true of the others; its price stays that chip's.

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from .. import calibration
 from ..errors import InputError
 from ..hardware import Accelerator
 from ..roof import talks
@@ -29,11 +30,12 @@ PARAMETERS = {
 }
 
 
-def sensitivity(scenario: Scenario, objective: str = "cost", step: float = 0.2) -> dict:
+def sensitivity(scenario: Scenario, objective: str = "cost", step: float = 0.2, basis: str = "limit") -> dict:
     """How far each assumption moves an objective of one scenario: {"objective", "base", "rows": [...] largest swing first}.
 
     step: 0.2 makes a quantity 20 % less and more, and a share 20 points less and more (within 0 to 1). A row has "low" and "high",
     the objective at the lower and the higher value, the values themselves, and "swing" = |high - low| / base.
+    basis: "limit", or "expected" where measurements say what to expect.
 
     >>> found = sensitivity(Scenario(batch=1), "latency")
     >>> found["rows"][0]["parameter"], round(found["rows"][0]["swing"], 3)
@@ -52,6 +54,11 @@ def sensitivity(scenario: Scenario, objective: str = "cost", step: float = 0.2) 
         raise InputError(
             "activations", scenario.activations, f"is arithmetic that {r.chip.name} lacks; use {r.chip.roof_of(r.lacks)[0]}"
         )
+    if basis not in ("limit", "expected"):
+        raise InputError("basis", basis, "must be limit or expected")
+    e = calibration.expectation(r) if basis == "expected" else None
+    if basis == "expected" and e is None:
+        raise InputError("basis", basis, f"has no measurements for {r.chip.name} and this engine; use limit")
     figure, less, words = OBJECTIVES[objective]
     names = [name for name in PARAMETERS if _applies(name, r, scenario)]
     variants = [(None, 0)] + [(name, sign) for name in names for sign in (-1, 1)]
@@ -78,7 +85,7 @@ def sensitivity(scenario: Scenario, objective: str = "cost", step: float = 0.2) 
         ],
     }
     figures, unfit = evaluate_variants(
-        r, chips, fields, [factor(n, s, "price") for n, s in variants], [factor(n, s, "power") for n, s in variants]
+        r, chips, fields, [factor(n, s, "price") for n, s in variants], [factor(n, s, "power") for n, s in variants], e
     )
     if unfit[0]:
         raise InputError(
@@ -117,6 +124,7 @@ def sensitivity(scenario: Scenario, objective: str = "cost", step: float = 0.2) 
         "less_is_better": less,
         "words": words,
         "step": step,
+        "basis": basis,
         "base": base,
         "rows": rows,
     }

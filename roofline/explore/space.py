@@ -1,4 +1,4 @@
-"""What is explored (`Space`) and what is asked of it (`Question`): names and ranges, checked, before any number is computed."""
+"""What is explored: a `Space` of names and ranges, checked before any number is computed, and its cut into slices that run alike."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from ..units import parse_quantity
 BATCHES = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 MAX_ROWS = 200_000_000  # configurations of one space
 MAX_DEVICES = 64  # numbers of chips; each is factored into layouts
+MAX_LOADS = 256  # loads; each has an answer of its own
 MAX_SLICES = 20_000  # sets of models, formats and levers
 MAX_VALUES = 4096  # values of one axis
 # Scenario fields that a lever may change; the rest are axes of their own, or would make the price or the load another question's.
@@ -43,7 +44,8 @@ LEVERS = (
 class Space:
     """Every configuration to try: the product of its axes, less what cannot be.
 
-    base: a Scenario whose fields hold wherever no axis says otherwise, for every chip (its own layout, prefill pool and rate do not). models: catalogue ids, () for the base's.
+    base: a Scenario whose fields hold wherever no axis says otherwise, for every chip (its own layout, prefill pool and rate do
+    not). models: catalogue ids, () for the base's.
     chips: ids, () for the whole catalogue; vendors, kinds: only these, () for all. devices: chips of one deployment.
     pipeline: try pipeline stages too; replicas: try copies that share nothing (the same per chip and per user, so off).
     weights, activations, kv: format names; batches: requests in flight in one replica; loads: (prompt, output, cached) [tokens].
@@ -88,6 +90,8 @@ class Space:
             "loads",
             tuple(dict.fromkeys(_load(x) for x in self.loads)) or ((self.base.prompt, self.base.output, self.base.cached),),
         )
+        if len(self.loads) > MAX_LOADS:
+            raise InputError("loads", f"{len(self.loads):,} prompts and outputs", f"must be at most {MAX_LOADS}")
         put("models", tuple(dict.fromkeys(str(m) for m in self.models)))
         for name in ("weights", "activations", "kv"):
             names = tuple(dict.fromkeys(str(x).strip().lower() for x in getattr(self, name)))
@@ -272,6 +276,9 @@ def plan(space: Space) -> Plan:
                 refused[reason] = refused.get(reason, 0) + len(found) * per_point
                 continue
             key = (formats["activations"].name, formats["compute"])
+            if space.basis == "expected":
+                # What engines do with packed weights depends on the unit that runs the arithmetic.
+                key += tuple(chip.roof_of(name)[0] for name in (formats["compute"], "bf16"))
             groups.setdefault(key, (formats, []))[1].append(chip)
         drafter = catalogue.load(scenario.draft_model) if scenario.draft and scenario.draft_model else None
         for formats, alike in groups.values():
