@@ -63,13 +63,17 @@ class Reached:
 def reached(r, chips, layouts, kept: dict) -> Reached:
     """The efficiencies to expect of a resolved scenario of arrays on these chips in these layouts. kept: what was asked before."""
 
+    s = r.scenario
+    levers = (s.fused, s.draft, s.routing, s.imbalance, s.offload, s.offload_kv, s.sequence_parallel)
+    common = (r.arch.id, id(r.weights), r.activations.name, r.kv.name, *levers)
+
     def ask(chip, layout):
         # Of the layout, an expectation depends on what its chips talk over.
-        key = (id(r.weights), r.activations.name, r.kv.name, chip.id, calibration.wire_of(chip, layout))
+        key = (*common, chip.id, calibration.wire_of(chip, layout))
         if key not in kept:
             kept[key] = calibration.expectation(
                 SimpleNamespace(
-                    scenario=r.scenario,
+                    scenario=s,
                     arch=r.arch,
                     chip=chip,
                     layout=layout,
