@@ -182,8 +182,9 @@ def text_report(report) -> str:
     if s["tpot_s"]:
         lines.append(f"at most  {format_number(s['tokens_per_s_per_user'])} tokens/s per user, {format_number(s['tokens_per_s'])} in all; TTFT at least {format_quantity(s['ttft_s'], 's')}")
     mem = report.memory
+    copies = f", {mem['kv_bytes_stored'] / mem['kv_bytes']:.3g} copies" if mem["kv_bytes_stored"] > 1.001 * mem["kv_bytes"] else ""
     fit = {True: "fits", False: "does not fit", None: "unknown fit"}[mem["fits"]]
-    lines.append(f"memory   {format_quantity(mem['total_bytes'], 'B')} of {format_quantity(mem['available_bytes'], 'B')}: {fit} (weights {format_quantity(mem['weights_bytes'], 'B')}, KV {format_quantity(mem['kv_bytes'], 'B')})")
+    lines.append(f"memory   {format_quantity(mem['total_bytes'], 'B')} of {format_quantity(mem['available_bytes'], 'B')}: {fit} (weights {format_quantity(mem['weights_bytes'], 'B')}, KV {format_quantity(mem['kv_bytes_stored'], 'B')}{copies})")
     lines += [f"note     {w['text']}" for w in report.warnings]
     return "\n".join(lines)
 
