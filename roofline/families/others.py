@@ -114,7 +114,7 @@ def omni(m: Build):
     kind = m.c.type.removesuffix("_thinker")
     top = language(m, kind + "_text")
     m.wrapper = "qwen3_vl" if kind.startswith("qwen3") else "qwen2_5_vl"
-    v, audio = tower(top, kind + "_vision_encoder", fixed=True), top.sub("audio_config", kind + "_audio_encoder")
+    v, audio = tower(top, kind + "_vision_encoder"), top.sub("audio_config", kind + "_audio_encoder")
     if v is not None:
         vision.qwen(m, v)
     if audio is not None:
@@ -168,7 +168,7 @@ def ernie_vl_text(m: Build):
 @family("ernie4_5_vl_moe")
 def ernie_vl(m: Build):
     top = language(m, "ernie4_5_vl_moe_text")
-    v = tower(top, "ernie4_5_vl_moe_vision", fixed=True)
+    v = tower(top, "ernie4_5_vl_moe_vision")
     if v is None:
         return absent(m)
     h, merge, frames = v.int("hidden_size"), v.int("spatial_merge_size") ** 2, v.int("temporal_merge_size")

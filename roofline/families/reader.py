@@ -22,7 +22,7 @@ _LEGACY_KINDS = {"mamba": "linear_attention", "attention": "full_attention", "de
 
 @lru_cache(maxsize=1)
 def table() -> dict:
-    """The data table of class defaults: {"source", "aliases": {type: {name: own name}}, "defaults": {type: {field: value}}}."""
+    """The data table: source; aliases {type: {spelling: own name}}; parts {type: {nested object: its type}}; defaults {type: {field: value}}."""
     return json.loads(resources.files("roofline").joinpath("data/families.json").read_text("utf-8"))
 
 
@@ -46,13 +46,11 @@ class Reader:
         self.raw, self.type, self.path = raw, model_type, path
         self.assumed = [] if assumed is None else assumed
         self.defaults = table()["defaults"].get(model_type, {})
-        # Other spellings of a field, the class's own name first: where a config gives two, that one counts.
-        self._names: dict[str, list] = {}
+        # Other spellings of a field. Where a config gives two, the one that the class does not declare is set last, and counts.
+        groups: dict[str, list] = {}
         for alias, own in table()["aliases"].get(model_type, {}).items():
-            self._names.setdefault(own, [own]).append(alias)
-        for own, names in list(self._names.items()):
-            for alias in names[1:]:
-                self._names[alias] = names
+            groups.setdefault(own, [own]).append(alias)
+        self._names = {name: sorted(names, key=lambda n: n in self.defaults) for names in groups.values() for name in names}
         self._noted: set = set()
 
     def _given(self, name: str):
@@ -174,6 +172,7 @@ class Reader:
             return None
         if not isinstance(value, dict):
             raise InputError(self.field(name), value, "must be an object")
-        own = value.get("model_type")
+        # A class that names the class of its part reads it as that, whatever the part says of itself.
+        own = table()["parts"].get(self.type, {}).get(name) or value.get("model_type")
         kind = own if isinstance(own, str) and (own in table()["defaults"] or model_type is None) else model_type
         return Reader(value, kind or "", path=self.field(name), assumed=self.assumed)

@@ -43,10 +43,9 @@ def language(m: Build, default: str, text: str = "text_config", tie: bool | None
     return top
 
 
-def tower(top: Reader, default: str, name: str = "vision_config", fixed: bool = False) -> Reader | None:
-    """The vision config (None: nothing to count), read as `default` if it does not say what it is, or always (fixed)."""
-    v = top.sub(name, default)
-    return Reader(v.raw, default, path=v.path, assumed=v.assumed) if v is not None and fixed else v
+def tower(top: Reader, default: str, name: str = "vision_config") -> Reader | None:
+    """The vision config (None: nothing to count), read as `default` if neither it nor the wrapper's class says what it is."""
+    return top.sub(name, default)
 
 
 def absent(m: Build):
@@ -123,9 +122,10 @@ def paligemma(m: Build):
 @family("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe")
 def qwen_vl(m: Build):
     if m.c.type.startswith("qwen3_5") and not m.c.has("text_config"):
-        return FAMILIES[m.c.type + "_text"](m)
+        m.inside(Reader(m.c.raw, m.c.type + "_text", assumed=m.c.assumed))
+        return FAMILIES[m.c.type](m)
     top = language(m, {"qwen2_vl": "qwen2_vl_text", "qwen2_5_vl": "qwen2_5_vl_text"}.get(m.c.type, m.c.type + "_text"))
-    v = tower(top, m.wrapper + "_vision", fixed=True)
+    v = tower(top, m.wrapper + "_vision")
     if v is None:
         return absent(m)
     vision.qwen(m, v)
@@ -201,7 +201,7 @@ def step3p7(m: Build):
 @family("minimax_m3_vl")
 def minimax_m3(m: Build):
     top = language(m, "minimax_m3_vl_text")
-    v = tower(top, "minimax_m3_vl_vision", fixed=True)
+    v = tower(top, "minimax_m3_vl_vision")
     if v is None:
         return absent(m)
     vision.minimax(m, v, m.hidden, top.int("projector_hidden_size"))
