@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, fields
+from dataclasses import replace as dataclass_replace
 from math import isfinite
 
 from . import calibration, cost, formats, memory, reserve, roof, service
 from .fabric import fabric_of
 from .model import kv_bytes_per_token, parameters, state_bytes_per_sequence
 from .network import network_ridge
-from .phase import Phase, attention_format, decode_pass, operators_of, phase, prefill_pass
+from .phase import attention_format, decode_pass, operators_of, Phase, phase, prefill_pass, times
 from .scenario import Resolved, Scenario, resolve
 from .units import format_quantity
 from .ways import sentence, ways_to_fit
@@ -96,6 +97,9 @@ def evaluate(scenario: Scenario | Resolved) -> Report:
     decode = phase(r, decode_pass(s, layout, s.draft + 1), rounds=split, context=s.prompt + (steps + 1) / 2, **common)
     plain_s = roof.longest(roof.limit_parts(operators_of(r, decode_pass(s, layout)), roofs, layout)) if s.draft and timed else decode.limit_s
     serving = service.serve(r, prefill, decode, plain_s, roofs, mem["max_batch"])
+    # A prompt that arrives by itself, as in continuous batching; ttft_s is for all prompts of the batch at once.
+    lone = times(r, dataclass_replace(prefill_pass(s, layout), sequences=1.0), roofs, expectation, layout.pp) if timed and s.batch > 1 and not s.prefill_hardware else None
+    serving["ttft_alone_s"], serving["expected_ttft_alone_s"] = lone[1:] if lone else (serving["ttft_s"], serving["expected_ttft_s"])
     if serving["disaggregated"] and serving["disaggregated"]["ttft_s"] is None:
         warnings.append({"code": "memory", "text": f"{arch.name or arch.id} does not fit on a prefill instance of {serving['disaggregated']['prefill_devices']} x {s.prefill_hardware}, so no time is "
                          "given; give it more chips with --prefill-devices."})

@@ -240,3 +240,10 @@ def test_one_batch_of_all_users():
 def test_the_largest_batch_grows_with_memory(model, gb, more, prompt):
     small, large = (ask(model=model, weights="int4", memory=g * 1e9, prompt=prompt).memory for g in (gb, gb + more))
     assert large["max_batch"] >= small["max_batch"] and large["max_context"] >= small["max_context"] and large["min_devices"] <= small["min_devices"]
+
+
+def test_a_prompt_by_itself_waits_for_no_other():
+    """TTFT of the batch is for all its prompts at once; one that arrives alone takes what batch 1 takes."""
+    many, one = (evaluate(Scenario(model="llama-3.1-8b", hardware="h100-sxm", batch=b, prompt=2048)).serving for b in (32, 1))
+    assert many["ttft_alone_s"] == pytest.approx(one["ttft_s"]) and one["ttft_alone_s"] == one["ttft_s"]
+    assert many["ttft_s"] > 20 * many["ttft_alone_s"]
