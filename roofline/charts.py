@@ -7,18 +7,15 @@ come in columns of their own ("color"), so that the page can map roles to its li
 from __future__ import annotations
 
 from bokeh.core.properties import value
-from bokeh.embed import file_html
 from bokeh.models import (
     ColumnDataSource, FixedTicker, Grid, HoverTool, LabelSet, LogAxis, LogScale, MultiLine, Patches, Plot, Range1d, ResetTool, Scatter, Segment, Text, WheelZoomTool,
 )
 from bokeh.models.tools import PanTool
-from bokeh.resources import INLINE
 
-from . import drawing
 from .chart_data import decade_labels, roofline_sources
-from .drawing import LIGHT as PALETTE
-from .errors import InputError
+from .plot.themes import palette as theme_palette
 
+PALETTE = theme_palette("light")
 FONT = "system-ui, sans-serif"
 _FONT = value(FONT)  # a font name given to a glyph would be taken for a column
 
@@ -100,25 +97,3 @@ def _log_plot(name: str, span: dict, x_label: str, y_label: str, palette: dict =
     plot.add_tools(PanTool(), WheelZoomTool(), ResetTool())
     plot.toolbar.active_drag = plot.toolbar.active_scroll = None  # so that the page scrolls over the chart
     return plot
-
-
-def save(report: dict, path: str, title: str = "Roofline") -> None:
-    """Write the roofline chart to a file; its ending says how: .html (interactive), .svg or .png.
-
-    report: `Report.to_dict()`. Raises InputError for another ending.
-    """
-    end = path.rsplit(".", 1)[-1].lower() if "." in path else ""
-    if end == "png":
-        drawing.to_png(report, path)
-        return
-    if end not in ("html", "svg"):
-        raise InputError("output file", path, "must end in .html, .svg or .png")
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(to_html(report, title) if end == "html" else drawing.to_svg(report))
-
-
-def to_html(report: dict, title: str = "Roofline") -> str:
-    """One self-contained HTML file of the roofline chart."""
-    plot = roofline_figure(report)
-    plot.width, plot.height, plot.sizing_mode, plot.toolbar_location = 960, 560, None, "right"
-    return file_html(plot, INLINE, title)
