@@ -20,8 +20,15 @@ from roofline.families.others import PLAIN  # noqa: E402
 from roofline.families.reader import table  # noqa: E402
 from roofline.model import parameters  # noqa: E402
 
-ATTENTION = {"full": "attention", "sliding": "sliding-window attention", "chunked": "chunked attention", "mla": "latent attention (MLA)", "sparse": "sparse attention with an indexer",
-             "compressed": "compressed cache", "cross": "cross-attention to images"}
+ATTENTION = {
+    "full": "attention",
+    "sliding": "sliding-window attention",
+    "chunked": "chunked attention",
+    "mla": "latent attention (MLA)",
+    "sparse": "sparse attention with an indexer",
+    "compressed": "compressed cache",
+    "cross": "cross-attention to images",
+}
 
 
 def parts(arch) -> str:
@@ -52,7 +59,10 @@ def parts(arch) -> str:
         found.append("gated MLP" if gated else "plain MLP")
     experts = [t for t in arch.tensors if t.group == "experts" and t.kind == "linear"]
     if experts:
-        found.append(f"experts ({experts[0].copies}, {experts[0].active} a token)" + (", shared expert" if any(t.group == "shared_experts" for t in arch.tensors) else ""))
+        found.append(
+            f"experts ({experts[0].copies}, {experts[0].active} a token)"
+            + (", shared expert" if any(t.group == "shared_experts" for t in arch.tensors) else "")
+        )
     if any(t.group == "embedding" and t.name in ("wpe", "decoder.embed_positions", "embed_positions") for t in arch.tensors):
         found.append("position table")
     if any(t.group == "other" and t.kind == "linear" for t in arch.tensors):
@@ -70,11 +80,21 @@ def proofs() -> dict:
     counted = {row["id"]: row for row in csv.DictReader((data / "models_truth.csv").open(encoding="utf-8"))}
     found: dict = {}
     published = {row["id"] for row in csv.DictReader((data / "published_totals.csv").open(encoding="utf-8"))}
-    rank = {"verbatim": 0, "verbatim-embedded": 1, "verbatim-transcribed": 2, "partial-transcribed": 3, "converted": 4, "recalled": 5, "library-default": 6}
+    rank = {
+        "verbatim": 0,
+        "verbatim-embedded": 1,
+        "verbatim-transcribed": 2,
+        "partial-transcribed": 3,
+        "converted": 4,
+        "recalled": 5,
+        "library-default": 6,
+    }
     for entry in sorted(catalogue.entries(), key=lambda e: (e.id not in counted, e.id not in published, rank[e.provenance])):
         arch = catalogue.load(entry.id)
         total = f"{parameters(arch)['total']:,}"
-        said = f"{entry.id}: {total}" + (", as counted" if entry.id in counted else ", as published" if entry.id in published else ", no outside count")
+        said = f"{entry.id}: {total}" + (
+            ", as counted" if entry.id in counted else ", as published" if entry.id in published else ", no outside count"
+        )
         found.setdefault(arch.family, (arch, said))
         config = catalogue.config_of(entry.id)
         inner = config.get("text_config")
@@ -100,20 +120,27 @@ def page() -> str:
             twin = next((t for t in sorted(known) if t in FAMILIES and FAMILIES[t] is FAMILIES[kind]), None)
             if twin:
                 arch, said = known[twin][0], f"read like {twin}"
-        lines.append(f"| {kind} | {parts(arch) if arch else ''} | {said or 'from its published code; no count to compare with'} |")
-    return "\n".join([
-        "# Families",
-        "",
-        "Written by `python docs/make_families.py`; do not edit. A model is read by its `model_type`; one that is not here is refused, with the closest name, or read",
-        "as one that is (`--read-as`). \"As counted\": a test compares total, split, active parameters, cache and FLOPs with a count of the reference implementation's own",
-        f"tensors ({table()['source']}, meta device), to the last parameter; towers of multimodal models within 2 %. \"As published\": with the published total.",
-        "",
-        f"{len(FAMILIES)} model types. Fields a config leaves out take the class's default (`roofline/data/families.json`) and are listed in the report.",
-        "",
-        "| model_type | parts | proof |",
-        "|---|---|---|",
-        *lines,
-    ]) + "\n"
+        lines.append(
+            f"| {kind} | {parts(arch) if arch else ''} | {said or 'from its published code; no count to compare with'} |"
+        )
+    return (
+        "\n".join(
+            [
+                "# Families",
+                "",
+                "Written by `python docs/make_families.py`; do not edit. A model is read by its `model_type`; one that is not here is refused, with the closest name, or read",
+                'as one that is (`--read-as`). "As counted": a test compares total, split, active parameters, cache and FLOPs with a count of the reference implementation\'s own',
+                f'tensors ({table()["source"]}, meta device), to the last parameter; towers of multimodal models within 2 %. "As published": with the published total.',
+                "",
+                f"{len(FAMILIES)} model types. Fields a config leaves out take the class's default (`roofline/data/families.json`) and are listed in the report.",
+                "",
+                "| model_type | parts | proof |",
+                "|---|---|---|",
+                *lines,
+            ]
+        )
+        + "\n"
+    )
 
 
 if __name__ == "__main__":

@@ -53,8 +53,12 @@ def _names() -> dict:
     """Every spelling that finds an entry -> its id; exact spellings win over bare ones."""
     found: dict[str, str] = {}
     rows = list(_data().values())
-    for spell in (lambda r: [r["id"]], lambda r: [r["hub"].lower(), _key(r["hub"])], lambda r: [_key(a) for a in r.get("aliases", ())],
-                  lambda r: [_bare(r["id"]), _bare(_key(r["hub"]))]):
+    for spell in (
+        lambda r: [r["id"]],
+        lambda r: [r["hub"].lower(), _key(r["hub"])],
+        lambda r: [_key(a) for a in r.get("aliases", ())],
+        lambda r: [_bare(r["id"]), _bare(_key(r["hub"]))],
+    ):
         for row in rows:
             for name in spell(row):
                 found.setdefault(name, row["id"])
@@ -98,6 +102,7 @@ def _load(id: str) -> Architecture:
 def _load_file(path: str, stamp: tuple) -> Architecture:
     if path.endswith(".gguf"):
         from .gguf_config import architecture  # read only when asked for
+
         with open(path, "rb") as file:
             return architecture(file.read(MAX_GGUF), id=os.path.basename(path)[:120])
     with open(path, encoding="utf-8", errors="replace") as file:
@@ -133,8 +138,17 @@ def summary(id: str) -> dict:
     """The figures a list of models shows: total, language and active parameters, KV bytes per token (BF16), family."""
     arch = _load(find(id))
     counts = parameters(arch)
-    return {"id": arch.id, "family": arch.family, "total": counts["total"], "language": counts["language"], "active": counts["active"],
-            "kv_bytes_per_token": kv_bytes_per_token(arch), "layers": arch.layer_count, "hidden": arch.hidden, "max_context": arch.max_context}
+    return {
+        "id": arch.id,
+        "family": arch.family,
+        "total": counts["total"],
+        "language": counts["language"],
+        "active": counts["active"],
+        "kv_bytes_per_token": kv_bytes_per_token(arch),
+        "layers": arch.layer_count,
+        "hidden": arch.hidden,
+        "max_context": arch.max_context,
+    }
 
 
 def read_config_text(text: str) -> dict:

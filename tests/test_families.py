@@ -7,7 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from roofline import catalogue
 from roofline.errors import InputError
@@ -19,7 +20,14 @@ DATA = Path(__file__).parent / "data"
 TRUTH = list(csv.DictReader((DATA / "models_truth.csv").open(encoding="utf-8")))
 SMALL = json.loads((DATA / "family_truth.json").read_text("utf-8"))
 GROUPS = ("embedding", "lm_head", "attention", "mlp", "experts", "shared_experts", "router", "norm", "recurrent", "other")
-FLOP_GROUPS = {"attention_projection": "attention", "mlp": "mlp", "experts": "experts", "shared_experts": "shared_experts", "router": "router", "lm_head": "lm_head"}
+FLOP_GROUPS = {
+    "attention_projection": "attention",
+    "mlp": "mlp",
+    "experts": "experts",
+    "shared_experts": "shared_experts",
+    "router": "router",
+    "lm_head": "lm_head",
+}
 
 
 def linear_flops(arch, tokens):
@@ -58,7 +66,9 @@ def agree(arch, want):
 
 
 def row_numbers(row):
-    return {k: float(v) if "." in v or "e" in v else int(v) for k, v in row.items() if v and k not in ("id", "hub", "source", "notes")}
+    return {
+        k: float(v) if "." in v or "e" in v else int(v) for k, v in row.items() if v and k not in ("id", "hub", "source", "notes")
+    }
 
 
 @pytest.mark.parametrize("row", TRUTH, ids=[row["id"] for row in TRUTH])
@@ -73,13 +83,30 @@ def test_family_with_omitted_fields_equals_its_reference_count(case):
 
 
 def test_every_value_taken_from_a_default_is_listed():
-    arch = from_hf_config({"model_type": "mixtral", "hidden_size": 4096, "num_hidden_layers": 2, "num_attention_heads": 32, "intermediate_size": 14336, "vocab_size": 32000})
+    arch = from_hf_config(
+        {
+            "model_type": "mixtral",
+            "hidden_size": 4096,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 32,
+            "intermediate_size": 14336,
+            "vocab_size": 32000,
+        }
+    )
     assumed = {field: value for field, value, _ in arch.assumed}
     assert assumed["num_local_experts"] == 8 and assumed["num_experts_per_tok"] == 2 and assumed["num_key_value_heads"] == 8
     assert all(table()["source"] in source for _, _, source in arch.assumed)
 
 
-BASE = {"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 128256}
+BASE = {
+    "model_type": "llama",
+    "hidden_size": 4096,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "intermediate_size": 14336,
+    "vocab_size": 128256,
+}
 
 
 def test_null_is_not_absent():
@@ -98,12 +125,21 @@ def test_bad_core_size_is_refused_by_name(field, value):
     assert field in str(caught.value) and "\n" not in str(caught.value) and len(str(caught.value)) < 400
 
 
-@pytest.mark.parametrize("change", [
-    {"num_attention_heads": 33}, {"num_key_value_heads": 5}, {"hidden_size": 1 << 19, "num_hidden_layers": 9999, "intermediate_size": 999_999},
-    {"model_type": "qwen3", "layer_types": ["full_attention"] * 3}, {"model_type": "qwen3", "layer_types": ["no_such"] * 32},
-    {"model_type": "mixtral", "num_local_experts": 4, "num_experts_per_tok": 8}, {"attention_bias": "yes"}, {"quantization_config": 7},
-    {"model_type": "gpt_neo", "attention_types": [[["global"], 10**9]]}, {"model_type": "qwen3_moe", "mlp_only_layers": ["a"]},
-])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"num_attention_heads": 33},
+        {"num_key_value_heads": 5},
+        {"hidden_size": 1 << 19, "num_hidden_layers": 9999, "intermediate_size": 999_999},
+        {"model_type": "qwen3", "layer_types": ["full_attention"] * 3},
+        {"model_type": "qwen3", "layer_types": ["no_such"] * 32},
+        {"model_type": "mixtral", "num_local_experts": 4, "num_experts_per_tok": 8},
+        {"attention_bias": "yes"},
+        {"quantization_config": 7},
+        {"model_type": "gpt_neo", "attention_types": [[["global"], 10**9]]},
+        {"model_type": "qwen3_moe", "mlp_only_layers": ["a"]},
+    ],
+)
 def test_impossible_combination_is_refused(change):
     with pytest.raises(InputError):
         from_hf_config({**BASE, **change})
@@ -133,21 +169,75 @@ def test_architectures_stand_in_for_a_missing_model_type():
         from_hf_config({"model_type": "in_house", "architectures": ["DeepseekV4ForCausalLM"]})
 
 
-@pytest.mark.parametrize(("params", "total"), [
-    # Totals of the published checkpoints.
-    ({"dim": 4096, "n_layers": 32, "n_heads": 32, "multiple_of": 256, "vocab_size": 32000, "norm_eps": 1e-5}, 6_738_415_616),
-    ({"dim": 8192, "n_layers": 80, "n_heads": 64, "n_kv_heads": 8, "multiple_of": 4096, "ffn_dim_multiplier": 1.3, "vocab_size": 32000}, 68_976_648_192),
-    ({"dim": 4096, "n_layers": 32, "n_heads": 32, "n_kv_heads": 8, "multiple_of": 1024, "ffn_dim_multiplier": 1.3, "vocab_size": 128256}, 8_030_261_248),
-    ({"dim": 4096, "n_layers": 32, "head_dim": 128, "hidden_dim": 14336, "n_heads": 32, "n_kv_heads": 8, "vocab_size": 32000}, 7_241_732_096),
-    ({"dim": 4096, "n_layers": 32, "head_dim": 128, "hidden_dim": 14336, "n_heads": 32, "n_kv_heads": 8, "vocab_size": 32000,
-      "moe": {"num_experts": 8, "num_experts_per_tok": 2}}, 46_702_792_704),
-])
+@pytest.mark.parametrize(
+    ("params", "total"),
+    [
+        # Totals of the published checkpoints.
+        ({"dim": 4096, "n_layers": 32, "n_heads": 32, "multiple_of": 256, "vocab_size": 32000, "norm_eps": 1e-5}, 6_738_415_616),
+        (
+            {
+                "dim": 8192,
+                "n_layers": 80,
+                "n_heads": 64,
+                "n_kv_heads": 8,
+                "multiple_of": 4096,
+                "ffn_dim_multiplier": 1.3,
+                "vocab_size": 32000,
+            },
+            68_976_648_192,
+        ),
+        (
+            {
+                "dim": 4096,
+                "n_layers": 32,
+                "n_heads": 32,
+                "n_kv_heads": 8,
+                "multiple_of": 1024,
+                "ffn_dim_multiplier": 1.3,
+                "vocab_size": 128256,
+            },
+            8_030_261_248,
+        ),
+        (
+            {
+                "dim": 4096,
+                "n_layers": 32,
+                "head_dim": 128,
+                "hidden_dim": 14336,
+                "n_heads": 32,
+                "n_kv_heads": 8,
+                "vocab_size": 32000,
+            },
+            7_241_732_096,
+        ),
+        (
+            {
+                "dim": 4096,
+                "n_layers": 32,
+                "head_dim": 128,
+                "hidden_dim": 14336,
+                "n_heads": 32,
+                "n_kv_heads": 8,
+                "vocab_size": 32000,
+                "moe": {"num_experts": 8, "num_experts_per_tok": 2},
+            },
+            46_702_792_704,
+        ),
+    ],
+)
 def test_params_json(params, total):
     assert parameters(from_hf_config(params))["total"] == total
 
 
-@pytest.mark.parametrize("params", [{"dim": 4096, "n_layers": 32}, {"dim": 4096, "n_layers": 32, "n_heads": 32, "vocab_size": -1},
-                                    {"dim": "x", "n_layers": 32, "n_heads": 32, "vocab_size": 5}, {"dim": 64, "n_layers": 2, "n_heads": 2, "vocab_size": 9, "moe_args": {"a": 1}}])
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"dim": 4096, "n_layers": 32},
+        {"dim": 4096, "n_layers": 32, "n_heads": 32, "vocab_size": -1},
+        {"dim": "x", "n_layers": 32, "n_heads": 32, "vocab_size": 5},
+        {"dim": 64, "n_layers": 2, "n_heads": 2, "vocab_size": 9, "moe_args": {"a": 1}},
+    ],
+)
 def test_params_json_refusals(params):
     with pytest.raises(InputError):
         from_hf_config(params)
@@ -170,7 +260,19 @@ def test_shared_block_is_stored_once_and_used_in_every_place():
 
 
 def test_kinds_and_groups_are_known():
-    groups = {"embedding", "attention_projection", "mlp", "experts", "shared_experts", "router", "recurrent", "norm", "lm_head", "vision", "other"}
+    groups = {
+        "embedding",
+        "attention_projection",
+        "mlp",
+        "experts",
+        "shared_experts",
+        "router",
+        "recurrent",
+        "norm",
+        "lm_head",
+        "vision",
+        "other",
+    }
     for case in SMALL["cases"]:
         arch = from_hf_config(case["config"])
         assert {t.group for t in arch.tensors} <= groups
@@ -184,8 +286,15 @@ def test_kinds_and_groups_are_known():
 
 # --- Random configs against a brute-force count of tensor shapes, written from the papers and model cards alone. ---
 
+
 def shapes_dense(c, *, qkv_bias, qk_norm, tied):
-    h, d, heads, kv, ff = c["hidden_size"], c["head_dim"], c["num_attention_heads"], c["num_key_value_heads"], c["intermediate_size"]
+    h, d, heads, kv, ff = (
+        c["hidden_size"],
+        c["head_dim"],
+        c["num_attention_heads"],
+        c["num_key_value_heads"],
+        c["intermediate_size"],
+    )
     out = [(c["vocab_size"], h), (h,)]
     if not tied:
         out.append((c["vocab_size"], h))
@@ -209,7 +318,14 @@ def shapes_moe(c):
 
 
 def shapes_mla(c):
-    h, heads, rank, rope, nope, v = c["hidden_size"], c["num_attention_heads"], c["kv_lora_rank"], c["qk_rope_head_dim"], c["qk_nope_head_dim"], c["v_head_dim"]
+    h, heads, rank, rope, nope, v = (
+        c["hidden_size"],
+        c["num_attention_heads"],
+        c["kv_lora_rank"],
+        c["qk_rope_head_dim"],
+        c["qk_nope_head_dim"],
+        c["v_head_dim"],
+    )
     out = [(c["vocab_size"], h), (h,), (c["vocab_size"], h)]
     for i in range(c["num_hidden_layers"]):
         if c["q_lora_rank"]:
@@ -231,7 +347,17 @@ def shapes_mamba2(c):
     inner = heads * p
     out = [(c["vocab_size"], h), (h,), (c["vocab_size"], h)]
     for _ in range(c["num_hidden_layers"]):
-        out += [(2 * inner + 2 * g * n + heads, h), (inner + 2 * g * n, k), (inner + 2 * g * n,), (heads,), (heads,), (heads,), (inner,), (h, inner), (h,)]
+        out += [
+            (2 * inner + 2 * g * n + heads, h),
+            (inner + 2 * g * n, k),
+            (inner + 2 * g * n,),
+            (heads,),
+            (heads,),
+            (heads,),
+            (inner,),
+            (h, inner),
+            (h,),
+        ]
     return out
 
 
@@ -252,30 +378,66 @@ def configs(draw):
     """A random valid config of one of the major shapes, and the shapes of its tensors counted one by one."""
     kind = draw(st.sampled_from(["llama", "qwen2", "qwen3", "mixtral-like", "mla", "mamba2", "gpt2"]))
     kv, group, layers, vocab = draw(small), draw(small), draw(st.integers(1, 9)), draw(st.integers(1, 999))
-    common = {"hidden_size": draw(sizes), "num_hidden_layers": layers, "num_attention_heads": kv * group, "num_key_value_heads": kv, "head_dim": 8 * draw(small),
-              "intermediate_size": draw(sizes), "vocab_size": vocab}
+    common = {
+        "hidden_size": draw(sizes),
+        "num_hidden_layers": layers,
+        "num_attention_heads": kv * group,
+        "num_key_value_heads": kv,
+        "head_dim": 8 * draw(small),
+        "intermediate_size": draw(sizes),
+        "vocab_size": vocab,
+    }
     tied = draw(st.booleans())
     if kind == "llama":
-        return {**common, "model_type": "llama", "tie_word_embeddings": tied}, shapes_dense(common, qkv_bias=False, qk_norm=False, tied=tied)
+        return {**common, "model_type": "llama", "tie_word_embeddings": tied}, shapes_dense(
+            common, qkv_bias=False, qk_norm=False, tied=tied
+        )
     if kind == "qwen2":
         common |= {"hidden_size": 16 * kv * group, "head_dim": 16}
-        return {**common, "model_type": "qwen2", "tie_word_embeddings": tied}, shapes_dense(common, qkv_bias=True, qk_norm=False, tied=tied)
+        return {**common, "model_type": "qwen2", "tie_word_embeddings": tied}, shapes_dense(
+            common, qkv_bias=True, qk_norm=False, tied=tied
+        )
     if kind == "qwen3":
-        return {**common, "model_type": "qwen3", "tie_word_embeddings": tied}, shapes_dense(common, qkv_bias=False, qk_norm=True, tied=tied)
+        return {**common, "model_type": "qwen3", "tie_word_embeddings": tied}, shapes_dense(
+            common, qkv_bias=False, qk_norm=True, tied=tied
+        )
     if kind == "mixtral-like":
         experts = draw(st.integers(1, 9))
-        common |= {"num_experts": experts, "num_experts_per_tok": draw(st.integers(1, experts)), "moe_intermediate_size": draw(sizes)}
+        common |= {
+            "num_experts": experts,
+            "num_experts_per_tok": draw(st.integers(1, experts)),
+            "moe_intermediate_size": draw(sizes),
+        }
         return {**common, "model_type": "qwen3_moe", "tie_word_embeddings": False}, shapes_moe(common)
     if kind == "mla":
         experts = draw(st.integers(1, 7))
-        common |= {"q_lora_rank": draw(st.none() | sizes), "kv_lora_rank": draw(sizes), "qk_rope_head_dim": 2 * draw(small), "qk_nope_head_dim": 4 * draw(small),
-                   "v_head_dim": 4 * draw(small), "n_routed_experts": experts, "n_shared_experts": draw(st.integers(0, 3)), "num_experts_per_tok": draw(st.integers(1, experts)),
-                   "moe_intermediate_size": draw(sizes), "first_k_dense_replace": draw(st.integers(0, layers))}
+        common |= {
+            "q_lora_rank": draw(st.none() | sizes),
+            "kv_lora_rank": draw(sizes),
+            "qk_rope_head_dim": 2 * draw(small),
+            "qk_nope_head_dim": 4 * draw(small),
+            "v_head_dim": 4 * draw(small),
+            "n_routed_experts": experts,
+            "n_shared_experts": draw(st.integers(0, 3)),
+            "num_experts_per_tok": draw(st.integers(1, experts)),
+            "moe_intermediate_size": draw(sizes),
+            "first_k_dense_replace": draw(st.integers(0, layers)),
+        }
         return {**common, "model_type": "deepseek_v3", "tie_word_embeddings": False}, shapes_mla(common)
     if kind == "mamba2":
         heads, p = 2 * draw(small), 8 * draw(small)
-        own = {"hidden_size": heads * p // 2, "num_hidden_layers": layers, "vocab_size": vocab, "num_heads": heads, "head_dim": p, "expand": 2, "state_size": 8 * draw(small),
-               "n_groups": draw(small), "conv_kernel": draw(st.integers(2, 5)), "tie_word_embeddings": False}
+        own = {
+            "hidden_size": heads * p // 2,
+            "num_hidden_layers": layers,
+            "vocab_size": vocab,
+            "num_heads": heads,
+            "head_dim": p,
+            "expand": 2,
+            "state_size": 8 * draw(small),
+            "n_groups": draw(small),
+            "conv_kernel": draw(st.integers(2, 5)),
+            "tie_word_embeddings": False,
+        }
         return {**own, "model_type": "mamba2"}, shapes_mamba2(own)
     own = {"n_embd": 8 * kv * group, "n_head": kv * group, "n_layer": layers, "n_positions": draw(sizes), "vocab_size": vocab}
     return {**own, "model_type": "gpt2"}, shapes_gpt2(own)
@@ -294,9 +456,23 @@ def test_total_of_a_random_config_equals_a_count_of_its_tensor_shapes(case):
 
 FIELDS = st.dictionaries(
     st.sampled_from(sorted({name for fields in table()["defaults"].values() for name in fields})),
-    st.none() | st.booleans() | st.integers(-10, 10**13) | st.floats() | st.text(max_size=5) | st.lists(st.integers(-3, 10), max_size=4)
-    | st.dictionaries(st.text(max_size=4), st.integers(), max_size=2), max_size=8)
-CORE = {"hidden_size": 64, "num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 64, "vocab_size": 100, "num_layers": 4}
+    st.none()
+    | st.booleans()
+    | st.integers(-10, 10**13)
+    | st.floats()
+    | st.text(max_size=5)
+    | st.lists(st.integers(-3, 10), max_size=4)
+    | st.dictionaries(st.text(max_size=4), st.integers(), max_size=2),
+    max_size=8,
+)
+CORE = {
+    "hidden_size": 64,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+    "intermediate_size": 64,
+    "vocab_size": 100,
+    "num_layers": 4,
+}
 
 
 @settings(max_examples=200, deadline=None)

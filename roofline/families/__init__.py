@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from ..errors import InputError, nearest
 from ..model import Architecture
-from . import dense, hybrid, layered, legacy, mamba, moe, others, recent, remote, wrappers  # noqa: F401 (they register their families)
+from . import deepseek, dense, hybrid, layered, legacy, mamba, moe, others, recent, remote, wrappers  # noqa: F401 (they register their families)
 from .params import is_params, to_config
 from .parts import Build
 from .reader import Reader
@@ -21,8 +21,16 @@ LARGEST_TOTAL = 1e15  # parameters
 
 
 _OWN_SIZES = ("hidden_size", "num_hidden_layers", "n_embd", "n_layer", "d_model", "n_layers", "num_layers")
-_CLASSES = {"hunyuandensev1": "hunyuan_v1_dense", "hunyuanmoev1": "hunyuan_v1_moe", "minimaxm3sparse": "minimax_m3_vl", "gptbigcode": "gpt_bigcode", "kimik25": "kimi_k25",
-            "gpt2lmhead": "gpt2", "chatglm": "chatglm", "qwenlmhead": "qwen"}
+_CLASSES = {
+    "hunyuandensev1": "hunyuan_v1_dense",
+    "hunyuanmoev1": "hunyuan_v1_moe",
+    "minimaxm3sparse": "minimax_m3_vl",
+    "gptbigcode": "gpt_bigcode",
+    "kimik25": "kimi_k25",
+    "gpt2lmhead": "gpt2",
+    "chatglm": "chatglm",
+    "qwenlmhead": "qwen",
+}
 
 
 @lru_cache(maxsize=1)
@@ -43,7 +51,9 @@ def _implied(config: dict) -> str | None:
 def published(config: dict, m: Build):
     """The checkpoint's own quantisation, or None."""
     # MLX writes "quantization", early compressed-tensors "compression_config".
-    given = next((config[k] for k in ("quantization_config", "compression_config", "quantization") if config.get(k) is not None), None)
+    given = next(
+        (config[k] for k in ("quantization_config", "compression_config", "quantization") if config.get(k) is not None), None
+    )
     if given is None and isinstance(config.get("text_config"), dict):
         given = config["text_config"].get("quantization_config")  # some wrappers keep it with the language model
     if given is None:
@@ -51,6 +61,7 @@ def published(config: dict, m: Build):
     if not isinstance(given, dict):
         raise InputError("quantization_config", given, "must be an object")
     from ..quantization import read_quantization
+
     return read_quantization(given, config)
 
 
@@ -59,7 +70,9 @@ def known_types() -> tuple:
     return tuple(sorted(FAMILIES))
 
 
-def from_hf_config(config: dict, *, id: str = "custom", read_as: str | None = None, name: str = "", source: str = "") -> Architecture:
+def from_hf_config(
+    config: dict, *, id: str = "custom", read_as: str | None = None, name: str = "", source: str = ""
+) -> Architecture:
     """Read a config.json (as a dict) into an Architecture.
 
     config: the parsed file; id: the name the model gets; read_as: a family to read an unknown
@@ -82,14 +95,18 @@ def from_hf_config(config: dict, *, id: str = "custom", read_as: str | None = No
         notes.append(f"The config has no model_type; its architectures say {implied!r}.")
         model_type = implied
     elif implied and implied != model_type and "text_config" in config and not any(k in config for k in _OWN_SIZES):
-        notes.append(f"model_type says {model_type!r}, but the config is that of the wrapper its architectures name, {implied!r}.")
+        notes.append(
+            f"model_type says {model_type!r}, but the config is that of the wrapper its architectures name, {implied!r}."
+        )
         model_type = implied
     kind = read_as or model_type
     if kind is None:
         raise InputError("model_type", None, "is missing and must name the model's family, as in a Hugging Face config.json")
     if not isinstance(kind, str) or kind not in FAMILIES:
         hint = f"; its architectures name {implied!r}" if implied else nearest(str(kind), FAMILIES)
-        raise InputError("model_type", kind, f"is not a known family{hint}; to read it as a family that is known, say so with --read-as FAMILY")
+        raise InputError(
+            "model_type", kind, f"is not a known family{hint}; to read it as a family that is known, say so with --read-as FAMILY"
+        )
     m = Build(Reader(config, kind))
     m.notes += notes
     if read_as and read_as != model_type:

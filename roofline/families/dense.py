@@ -104,7 +104,9 @@ def smollm3(m: Build):
     c = m.c
     m.embed()
     window = c.opt("sliding_window") if c.flag("use_sliding_window") else None
-    rope = c.items("no_rope_layers") and c.items("no_rope_layers", m.n) or [(i + 1) % c.int("no_rope_layer_interval") for i in m.all]
+    rope = (
+        c.items("no_rope_layers") and c.items("no_rope_layers", m.n) or [(i + 1) % c.int("no_rope_layer_interval") for i in m.all]
+    )
     kinds = c.kinds("layer_types", m.n, lambda i: "sliding_attention" if window and not rope[i] else "full_attention", SLIDING)
     for layers, w in m.sliding(kinds, window):
         m.core(layers=layers, window=w)
@@ -265,19 +267,27 @@ def ernie(m: Build):
     m.norm(*TWO_NORMS)
 
 
-@family("exaone4")
-def exaone4(m: Build):
+def local_global(m: Build):
+    """EXAONE's attention: local layers with a window, a global one by a number ("every fourth") or by letters ("LLLG")."""
     c = m.c
-    m.embed()
-    window = c.opt("sliding_window")
-    pattern = c.get("sliding_window_pattern")
-    if isinstance(pattern, str):  # "LLLG": local, local, local, global
-        rule = lambda i: "full_attention" if pattern[i % len(pattern)] == "G" else "sliding_attention"
-    else:
-        rule = every(c.int("sliding_window_pattern")) if window and pattern else lambda i: "full_attention"
+    window, pattern = c.opt("sliding_window"), c.get("sliding_window_pattern")
+
+    def rule(i: int) -> str:
+        if not window or not pattern:
+            return "full_attention"
+        if isinstance(pattern, str):
+            return "full_attention" if pattern[i % len(pattern)] == "G" else "sliding_attention"
+        return every(c.int("sliding_window_pattern"))(i)
+
     for layers, w in m.sliding(c.kinds("layer_types", m.n, rule, SLIDING), window):
         m.core(layers=layers, window=w)
     m.gqa(qk_norm="head", core=False)
+
+
+@family("exaone4")
+def exaone4(m: Build):
+    m.embed()
+    local_global(m)
     m.gated_mlp()
     m.norm("post_attention_layernorm", "post_feedforward_layernorm")
 

@@ -26,7 +26,12 @@ def qwen3_next(m: Build):
     full, linear = mixed(m, lambda i: "linear_attention" if (i + 1) % period else "full_attention")
     m.gqa(layers=full, bias=c.flag("attention_bias"), qk_norm="head", gate=True)
     if linear:
-        kh, vh, kd, vd = c.int("linear_num_key_heads"), c.int("linear_num_value_heads"), c.int("linear_key_head_dim"), c.int("linear_value_head_dim")
+        kh, vh, kd, vd = (
+            c.int("linear_num_key_heads"),
+            c.int("linear_num_value_heads"),
+            c.int("linear_key_head_dim"),
+            c.int("linear_value_head_dim"),
+        )
         keys, values, kernel, p = kh * kd, vh * vd, c.int("linear_conv_kernel_dim"), "linear_attn."
         fused = {"in_proj_qkvz": 2 * keys + 2 * values, "in_proj_ba": 2 * vh}
         split = {"in_proj_qkv": 2 * keys + values, "in_proj_z": values, "in_proj_b": vh, "in_proj_a": vh}
@@ -48,8 +53,15 @@ def qwen3_next(m: Build):
         if dense:
             m.gated_mlp(layers=dense)
         if sparse:
-            m.moe(c.int("num_experts"), c.int("num_experts_per_tok"), c.int("moe_intermediate_size"), layers=sparse, shared="mlp.shared_expert.",
-                  shared_ff=c.int("shared_expert_intermediate_size"), shared_gate=True)
+            m.moe(
+                c.int("num_experts"),
+                c.int("num_experts_per_tok"),
+                c.int("moe_intermediate_size"),
+                layers=sparse,
+                shared="mlp.shared_expert.",
+                shared_ff=c.int("shared_expert_intermediate_size"),
+                shared_gate=True,
+            )
     m.norm(*TWO_NORMS)
 
 
@@ -58,7 +70,9 @@ def lfm2(m: Build):
     c, h = m.c, m.hidden
     m.embed(norm="model.embedding_norm", tied=c.flag("tie_embedding", c.get("tie_word_embeddings")))
     attended = c.items("full_attn_idxs")
-    full, conv = mixed(m, lambda i: "full_attention" if attended is None or i in attended else "conv", allowed=("full_attention", "conv"))
+    full, conv = mixed(
+        m, lambda i: "full_attention" if attended is None or i in attended else "conv", allowed=("full_attention", "conv")
+    )
     m.gqa(layers=full, d=m.split(h, m.heads), out="out_proj", qk_norm="head", norms=("q_layernorm", "k_layernorm"))
     bias, kernel = c.flag("conv_bias"), c.int("conv_L_cache")
     m.linear("conv.in_proj", RECURRENT, 3 * h, h, layers=conv, bias=bias)
@@ -81,8 +95,15 @@ def lfm2(m: Build):
         dense, sparse = m.where(lambda i: i < first), m.where(lambda i: i >= first)
         if dense:
             m.gated_mlp(layers=dense, prefix="feed_forward.", names=names)
-        m.moe(c.int("num_experts"), c.int("num_experts_per_tok"), c.int("moe_intermediate_size"), layers=sparse, router="feed_forward.gate",
-              prefix="feed_forward.experts.", names=names)
+        m.moe(
+            c.int("num_experts"),
+            c.int("num_experts_per_tok"),
+            c.int("moe_intermediate_size"),
+            layers=sparse,
+            router="feed_forward.gate",
+            prefix="feed_forward.experts.",
+            names=names,
+        )
     m.norm("operator_norm", "ffn_norm")
 
 
@@ -116,15 +137,28 @@ def kimi_linear(m: Build):
     m.embed(tied=False)
     own = c.sub("linear_attn_config", "")
     given = own.raw if own else {}
-    attended = {i - 1 for i in own.indices("full_attn_layers", fallback=None)} if own and "full_attn_layers" in given else None  # counted from 1
-    full, linear = mixed(m, lambda i: "full_attention" if (i in attended if attended is not None else i and i % 4 == 0) else "linear_attention")
+    attended = (
+        {i - 1 for i in own.indices("full_attn_layers", fallback=None)} if own and "full_attn_layers" in given else None
+    )  # counted from 1
+    full, linear = mixed(
+        m, lambda i: "full_attention" if (i in attended if attended is not None else i and i % 4 == 0) else "linear_attention"
+    )
     heads = own.int("num_heads") if "num_heads" in given else c.int("linear_num_heads")
     d = own.int("head_dim") if "head_dim" in given else c.int("linear_head_dim")
     kernel = own.int("short_conv_kernel_size") if "short_conv_kernel_size" in given else c.int("linear_conv_kernel_dim")
     m.mla(layers=full, bias=c.flag("attention_bias"))
     width, p = heads * d, "self_attn."
-    for name, rows, cols in (("q_proj", width, h), ("k_proj", width, h), ("v_proj", width, h), ("f_a_proj", d, h), ("f_b_proj", width, d),
-                             ("b_proj", heads, h), ("g_a_proj", d, h), ("g_b_proj", width, d), ("o_proj", h, width)):
+    for name, rows, cols in (
+        ("q_proj", width, h),
+        ("k_proj", width, h),
+        ("v_proj", width, h),
+        ("f_a_proj", d, h),
+        ("f_b_proj", width, d),
+        ("b_proj", heads, h),
+        ("g_a_proj", d, h),
+        ("g_b_proj", width, d),
+        ("o_proj", h, width),
+    ):
         m.linear(p + name, RECURRENT, rows, cols, layers=linear)
     m.vector(p + "conv1d", RECURRENT, 3 * width * kernel, layers=linear)
     m.vector(p + "dt_bias", RECURRENT, width, layers=linear)
@@ -137,7 +171,9 @@ def kimi_linear(m: Build):
     if dense:
         m.gated_mlp(layers=dense)
     ff = c.int("moe_intermediate_size")
-    m.moe(c.int("num_local_experts"), c.int("num_experts_per_tok"), ff, layers=sparse, shared_ff=ff * c.int("n_shared_experts", 0))
+    m.moe(
+        c.int("num_local_experts"), c.int("num_experts_per_tok"), ff, layers=sparse, shared_ff=ff * c.int("n_shared_experts", 0)
+    )
     m.norm(*TWO_NORMS)
 
 
@@ -152,8 +188,17 @@ def mamba_of(m: Build, layers=None, inner: int | None = None, **more):
     """Mamba-2 as Bamba, Granite-4 and Falcon-H1 write its fields."""
     c = m.c
     inner, heads = inner or c.int("mamba_expand") * m.hidden, c.int("mamba_n_heads")
-    m.mamba2(heads=heads, head_dim=head_split(m, inner, heads), state=c.int("mamba_d_state"), groups=c.int("mamba_n_groups"), kernel=c.int("mamba_d_conv"),
-             conv_bias=c.flag("mamba_conv_bias"), proj_bias=c.flag("mamba_proj_bias"), layers=layers, **more)
+    m.mamba2(
+        heads=heads,
+        head_dim=head_split(m, inner, heads),
+        state=c.int("mamba_d_state"),
+        groups=c.int("mamba_n_groups"),
+        kernel=c.int("mamba_d_conv"),
+        conv_bias=c.flag("mamba_conv_bias"),
+        proj_bias=c.flag("mamba_proj_bias"),
+        layers=layers,
+        **more,
+    )
 
 
 @family("granitemoehybrid")
@@ -191,7 +236,9 @@ def nemotron_h(m: Build):
     elif pattern is not None:
         kinds = [symbols.get(s, s) for s in pattern]
     else:
-        raise InputError("hybrid_override_pattern", None, "is missing and must say which part each layer has (or layers_block_type)")
+        raise InputError(
+            "hybrid_override_pattern", None, "is missing and must say which part each layer has (or layers_block_type)"
+        )
     for kind in kinds:
         if kind not in symbols.values():
             raise InputError("hybrid_override_pattern", kind, "must be made of M, E, * and -")
@@ -204,11 +251,17 @@ def nemotron_h(m: Build):
     if at["full_attention"]:
         m.gqa(layers=at["full_attention"], prefix=p, window=c.opt("sliding_window"))
     if at["linear_attention"]:
-        m.mamba2(heads=c.int("mamba_num_heads"), head_dim=c.int("mamba_head_dim"), state=c.int("ssm_state_size"),
-                 groups=c.int("mamba_n_groups" if c.has("mamba_n_groups") else "n_groups"),
-                 kernel=c.int("mamba_d_conv" if c.has("mamba_d_conv") else "conv_kernel"),
-                 conv_bias=c.flag("mamba_conv_bias" if c.has("mamba_conv_bias") else "use_conv_bias"),
-                 proj_bias=c.flag("use_bias"), layers=at["linear_attention"], prefix=p)
+        m.mamba2(
+            heads=c.int("mamba_num_heads"),
+            head_dim=c.int("mamba_head_dim"),
+            state=c.int("ssm_state_size"),
+            groups=c.int("mamba_n_groups" if c.has("mamba_n_groups") else "n_groups"),
+            kernel=c.int("mamba_d_conv" if c.has("mamba_d_conv") else "conv_kernel"),
+            conv_bias=c.flag("mamba_conv_bias" if c.has("mamba_conv_bias") else "use_conv_bias"),
+            proj_bias=c.flag("use_bias"),
+            layers=at["linear_attention"],
+            prefix=p,
+        )
     bias = c.flag("mlp_bias")
     if at["mlp"]:
         m.plain_mlp(layers=at["mlp"], prefix=p, names=("up_proj", "down_proj"), bias=bias)
@@ -217,7 +270,19 @@ def nemotron_h(m: Build):
         if latent:
             m.linear(p + "fc1_latent_proj", "other", latent, m.hidden, layers=at["moe"], bias=bias)
             m.linear(p + "fc2_latent_proj", "other", m.hidden, latent, layers=at["moe"], bias=bias)
-        m.moe(c.int("n_routed_experts"), c.int("num_experts_per_tok"), c.int("moe_intermediate_size"), layers=at["moe"], gated=False, router=p + "gate",
-              prefix=p + "experts.", hidden=latent, shared=p + "shared_experts.", shared_gated=False,
-              shared_ff=c.int("moe_shared_expert_intermediate_size") * (1 if c.opt("n_shared_experts", 0) else 0), shared_hidden=m.hidden, shared_bias=bias)
+        m.moe(
+            c.int("n_routed_experts"),
+            c.int("num_experts_per_tok"),
+            c.int("moe_intermediate_size"),
+            layers=at["moe"],
+            gated=False,
+            router=p + "gate",
+            prefix=p + "experts.",
+            hidden=latent,
+            shared=p + "shared_experts.",
+            shared_gated=False,
+            shared_ff=c.int("moe_shared_expert_intermediate_size") * (1 if c.opt("n_shared_experts", 0) else 0),
+            shared_hidden=m.hidden,
+            shared_bias=bias,
+        )
     m.norm("norm")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..errors import InputError
 from .dense import SLIDING, TWO_NORMS
-from .moe import mlp_by_kind, others
+from .moe import others
 from .parts import ATTN, Build
 from .reader import Reader
 from .registry import family
@@ -15,8 +15,14 @@ FOUR_NORMS = (*TWO_NORMS, "pre_feedforward_layernorm", "post_feedforward_layerno
 @family("mllama_text_model")
 def mllama_text(m: Build):
     """Llama 3.1 with layers that look at an image; without one, those layers are skipped."""
-    c, h = m.c, m.hidden
-    cross = sorted(i for i in (c.indices("cross_attention_layers") if c.get("cross_attention_layers") is not None else (3, 8, 13, 18, 23, 28, 33, 38)) if 0 <= i < m.n)
+    c = m.c
+    cross = sorted(
+        i
+        for i in (
+            c.indices("cross_attention_layers") if c.get("cross_attention_layers") is not None else (3, 8, 13, 18, 23, 28, 33, 38)
+        )
+        if 0 <= i < m.n
+    )
     own = others(m, tuple(cross))
     m.embed(vocab=m.vocab + 8, head_vocab=m.vocab)  # eight image tokens have an embedding but no logits
     m.gqa(layers=own)
@@ -38,9 +44,18 @@ def mllama_text(m: Build):
 def llama4_text(m: Build):
     c = m.c
     m.embed()
-    rope = c.items("no_rope_layers") and c.items("no_rope_layers", m.n) or [(i + 1) % c.int("no_rope_layer_interval") != 0 for i in m.all]
+    rope = (
+        c.items("no_rope_layers")
+        and c.items("no_rope_layers", m.n)
+        or [(i + 1) % c.int("no_rope_layer_interval") != 0 for i in m.all]
+    )
     chunk = c.opt("attention_chunk_size")
-    kinds = c.kinds("layer_types", m.n, lambda i: "chunked_attention" if rope[i] and chunk else "full_attention", ("full_attention", "chunked_attention"))
+    kinds = c.kinds(
+        "layer_types",
+        m.n,
+        lambda i: "chunked_attention" if rope[i] and chunk else "full_attention",
+        ("full_attention", "chunked_attention"),
+    )
     for kind in ("full_attention", "chunked_attention"):
         layers = m.where(lambda i: kinds[i] == kind)
         more = {"window": chunk, "chunked": True, "kind": "chunked"} if kind != "full_attention" else {}
@@ -52,8 +67,17 @@ def llama4_text(m: Build):
     dense = others(m, sparse)
     if dense:
         m.gated_mlp(c.int("intermediate_size_mlp"), layers=dense, prefix="feed_forward.")
-    m.moe(c.int("num_local_experts"), c.int("num_experts_per_tok"), m.ff, layers=sparse, router="feed_forward.router", prefix="feed_forward.experts.",
-          fused="gate_up_proj", shared="feed_forward.shared_expert.", shared_ff=m.ff)
+    m.moe(
+        c.int("num_local_experts"),
+        c.int("num_experts_per_tok"),
+        m.ff,
+        layers=sparse,
+        router="feed_forward.router",
+        prefix="feed_forward.experts.",
+        fused="gate_up_proj",
+        shared="feed_forward.shared_expert.",
+        shared_ff=m.ff,
+    )
     m.norm(*TWO_NORMS)
 
 
@@ -81,7 +105,14 @@ def shared_cache(m: Build, kinds: list, size) -> None:
         kv, d = size(kind)
         w = window if kind == "sliding_attention" else None
         m.core(layers=m.where(lambda i: i < first and kinds[i] == kind), kv=kv, d=d, window=w)
-        m.core(layers=m.where(lambda i: i >= first and kinds[i] == kind), kv=kv, d=d, window=w, kv_elements=0, reads_elements=2 * kv * d)
+        m.core(
+            layers=m.where(lambda i: i >= first and kinds[i] == kind),
+            kv=kv,
+            d=d,
+            window=w,
+            kv_elements=0,
+            reads_elements=2 * kv * d,
+        )
 
 
 @family("gemma3n_text")
@@ -151,7 +182,14 @@ def gemma4(m: Build):
     m.gated_mlp(2 * m.ff, layers=m.where(lambda i: i >= first and double))
     m.norm(*FOUR_NORMS)
     if c.flag("enable_moe_block", False):
-        m.moe(c.int("num_experts"), c.int("top_k_experts"), c.int("moe_intermediate_size"), router="router.proj", prefix="experts.", fused="gate_up_proj")
+        m.moe(
+            c.int("num_experts"),
+            c.int("top_k_experts"),
+            c.int("moe_intermediate_size"),
+            router="router.proj",
+            prefix="experts.",
+            fused="gate_up_proj",
+        )
         m.vector("router.scale", "router", h)
         m.vector("router.per_expert_scale", "router", c.int("num_experts"))
         m.norm("post_feedforward_layernorm_1", "post_feedforward_layernorm_2", "pre_feedforward_layernorm_2")
@@ -160,25 +198,38 @@ def gemma4(m: Build):
 
 @family("step3p5")
 def step3p5(m: Build):
-    c, h, d = m.c, m.hidden, m.head_dim
+    c, h = m.c, m.hidden
     m.embed()
     given, padded = c.items("layer_types"), m.n + (c.opt("num_nextn_predict_layers", 0, fallback=0) or 0)
     if given is not None and len(given) == padded:  # the prediction layers are listed too, and not counted
-        c.raw = {**c.raw, "layer_types": given[:m.n]}
+        c.raw = {**c.raw, "layer_types": given[: m.n]}
     kinds = c.kinds("layer_types", m.n, lambda i: "full_attention", SLIDING)
     other = c.sub("attention_other_setting")
-    slide = c.opt("num_sliding_attention_heads") or (other.int("num_attention_heads") if other and other.has("num_attention_heads") else m.heads)
+    slide = c.opt("num_sliding_attention_heads") or (
+        other.int("num_attention_heads") if other and other.has("num_attention_heads") else m.heads
+    )
     for layers, window in m.sliding(kinds, c.opt("sliding_window")):
         heads = slide if kinds[layers[0]] == "sliding_attention" else m.heads
         m.gqa(layers=layers, heads=heads, window=window, qk_norm="head", bias=c.flag("attention_bias"))
         m.linear("self_attn.g_proj", ATTN, heads, h, layers=layers)
     enum = c.get("moe_layers_enum", None)
-    listed = {int(i) for i in enum.split(",") if i.strip().isdigit()} if isinstance(enum, str) else c.indices("moe_layers_enum", fallback=None)
+    listed = (
+        {int(i) for i in enum.split(",") if i.strip().isdigit()}
+        if isinstance(enum, str)
+        else c.indices("moe_layers_enum", fallback=None)
+    )
     listed = listed or set(range(3, m.n))
     mlp = c.items("mlp_layer_types") or ["sparse" if i in listed else "dense" for i in m.all]
     dense, sparse = m.where(lambda i: mlp[i] == "dense"), m.where(lambda i: mlp[i] != "dense")
     m.gated_mlp(layers=dense, bias=c.flag("mlp_bias"))
-    m.moe(c.int("n_routed_experts"), c.int("num_experts_per_tok"), c.int("moe_intermediate_size"), layers=sparse, shared_ff=c.int("share_expert_dim", 0), shared_bias=c.flag("mlp_bias"))
+    m.moe(
+        c.int("n_routed_experts"),
+        c.int("num_experts_per_tok"),
+        c.int("moe_intermediate_size"),
+        layers=sparse,
+        shared_ff=c.int("share_expert_dim", 0),
+        shared_bias=c.flag("mlp_bias"),
+    )
     m.norm(*TWO_NORMS)
 
 
@@ -193,7 +244,12 @@ def minimax_m3(m: Build):
         return own.int(old) if own and own.has(old) else c.int(name)
 
     freq = own.items("sparse_attention_freq", m.n) if own else None
-    kinds = c.kinds("layer_types", m.n, lambda i: "minimax_m3_sparse" if freq and freq[i] else "full_attention", ("full_attention", "minimax_m3_sparse"))
+    kinds = c.kinds(
+        "layer_types",
+        m.n,
+        lambda i: "minimax_m3_sparse" if freq and freq[i] else "full_attention",
+        ("full_attention", "minimax_m3_sparse"),
+    )
     full = m.where(lambda i: kinds[i] == "full_attention")
     sparse = others(m, full)
     heads, d = index("index_n_heads", "sparse_num_index_heads"), index("index_head_dim", "sparse_index_dim")
@@ -209,9 +265,18 @@ def minimax_m3(m: Build):
     each = c.items("moe_layer_freq", m.n, fallback=None)
     mlp = c.kinds("mlp_layer_types", m.n, lambda i: "sparse" if each is None or each[i] else "dense", ("dense", "sparse"))
     m.gated_mlp(c.int("dense_intermediate_size"), layers=m.where(lambda i: mlp[i] == "dense"), fused="gate_up_proj")
-    m.moe(c.int("num_local_experts"), c.int("num_experts_per_tok"), m.ff, layers=m.where(lambda i: mlp[i] == "sparse"),
-          router="block_sparse_moe.gate", prefix="block_sparse_moe.experts.", names=("w1", "w3", "w2"), shared="block_sparse_moe.shared_experts.",
-          shared_ff=c.int("shared_intermediate_size", 0), shared_fused="gate_up_proj")
+    m.moe(
+        c.int("num_local_experts"),
+        c.int("num_experts_per_tok"),
+        m.ff,
+        layers=m.where(lambda i: mlp[i] == "sparse"),
+        router="block_sparse_moe.gate",
+        prefix="block_sparse_moe.experts.",
+        names=("w1", "w3", "w2"),
+        shared="block_sparse_moe.shared_experts.",
+        shared_ff=c.int("shared_intermediate_size", 0),
+        shared_fused="gate_up_proj",
+    )
     m.norm(*TWO_NORMS)
 
 
@@ -224,7 +289,10 @@ def deepseek_v4(m: Build):
     c, h, n = m.c, m.hidden, m.n
     heads, d, rank, window = m.heads, c.int("head_dim"), c.int("q_lora_rank"), c.int("sliding_window")
     m.embed()
-    rates = {"compressed_sparse_attention": c.opt("compress_rate_csa", fallback=None) or 4, "heavily_compressed_attention": c.opt("compress_rate_hca", fallback=None) or 128}
+    rates = {
+        "compressed_sparse_attention": c.opt("compress_rate_csa", fallback=None) or 4,
+        "heavily_compressed_attention": c.opt("compress_rate_hca", fallback=None) or 128,
+    }
     table = c.sub("compress_rates")
     if table:
         rates = {kind: table.int(kind) if table.has(kind) else rate for kind, rate in rates.items()}
@@ -235,8 +303,18 @@ def deepseek_v4(m: Build):
     given = c.items("layer_types")
     if given is not None and len(given) > n:
         c.raw = {**c.raw, "layer_types": given[:n]}
-    kinds = c.kinds("layer_types", n, lambda i: by_ratio[ratios[i]] if ratios is not None else
-                    "compressed_sparse_attention" if i >= 2 and i % 2 else "heavily_compressed_attention", tuple(by_ratio.values()))
+    kinds = c.kinds(
+        "layer_types",
+        n,
+        lambda i: (
+            by_ratio[ratios[i]]
+            if ratios is not None
+            else "compressed_sparse_attention"
+            if i >= 2 and i % 2
+            else "heavily_compressed_attention"
+        ),
+        tuple(by_ratio.values()),
+    )
     p, groups, o_rank = "self_attn.", c.int("o_groups"), c.int("o_lora_rank")
     m.vector(p + "sinks", ATTN, heads)
     m.linear(p + "q_a_proj", ATTN, rank, h)
@@ -268,8 +346,19 @@ def deepseek_v4(m: Build):
         held = 2 * d if kind == "sliding_attention" else 2 * (window - 1) * d / 512
         m.core(layers=layers, kv=1, d=d, window=window, kv_elements=d, reference_elements=held, kind="sliding")
     rate = rates[csa]
-    m.core(layers=at[csa], kv=1, d=d, kv_elements=d, compress=rate, topk=c.int("index_topk") * rate, index_heads=ih, index_dim=idim, index_elements=idim // rate,
-           reference_elements=(d + idim) * (512 - 64) / 512 - idim, kind="compressed")
+    m.core(
+        layers=at[csa],
+        kv=1,
+        d=d,
+        kv_elements=d,
+        compress=rate,
+        topk=c.int("index_topk") * rate,
+        index_heads=ih,
+        index_dim=idim,
+        index_elements=idim // rate,
+        reference_elements=(d + idim) * (512 - 64) / 512 - idim,
+        kind="compressed",
+    )
     m.core(layers=at[hca], kv=1, d=d, kv_elements=d, compress=rates[hca], kind="compressed")
     ff = c.int("moe_intermediate_size")
     m.moe(c.int("n_routed_experts"), c.int("num_experts_per_tok"), ff, shared_ff=ff, shared_bias=c.flag("mlp_bias"))
@@ -282,6 +371,7 @@ def deepseek_v4(m: Build):
     m.once("model.hc_head.hc_fn", "other", streams, streams * h)
     m.once("model.hc_head.hc_base", "other", streams)
     m.once("model.hc_head.hc_scale", "other", 1)
-    m.notes.append("The cache is not linear in the context: a window per layer plus compressed entries. kv_bytes_per_token follows a measurement "
-                   "of the reference after 512 tokens; memory and time use the window and the entries themselves.")
-
+    m.notes.append(
+        "The cache is not linear in the context: a window per layer plus compressed entries. kv_bytes_per_token follows a measurement "
+        "of the reference after 512 tokens; memory and time use the window and the entries themselves."
+    )

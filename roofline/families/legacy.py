@@ -30,13 +30,22 @@ def gpt_neo(m: Build):
     m.once("wpe", "embedding", c.int("max_position_embeddings"), h, "table")
     kinds: list = []
     for item in c.items("attention_types") or [[["global", "local"], 12]]:
-        if not isinstance(item, (list, tuple)) or len(item) != 2 or not isinstance(item[0], (list, tuple)) or not isinstance(item[1], int) or not 0 < item[1] <= 10_000:
+        if (
+            not isinstance(item, (list, tuple))
+            or len(item) != 2
+            or not isinstance(item[0], (list, tuple))
+            or not isinstance(item[1], int)
+            or not 0 < item[1] <= 10_000
+        ):
             raise InputError("attention_types", item, "must be a list of [[kinds], repeats]")
         kinds += list(item[0]) * item[1]
     if len(kinds) != m.n:
         raise InputError("attention_types", f"{len(kinds)} layers", f"must describe all {m.n} layers")
     m.gqa(kv=m.heads, d=m.split(h, m.heads), prefix="attn.attention.", out="out_proj", out_bias=True, core=False)
-    for layers, window in ((m.where(lambda i: kinds[i] == "local"), c.int("window_size")), (m.where(lambda i: kinds[i] != "local"), None)):
+    for layers, window in (
+        (m.where(lambda i: kinds[i] == "local"), c.int("window_size")),
+        (m.where(lambda i: kinds[i] != "local"), None),
+    ):
         m.core(layers=layers, kv=m.heads, d=m.split(h, m.heads), window=window)
     m.plain_mlp(inner(m, "intermediate_size"), names=("c_fc", "c_proj"))
     m.norm("ln_1", "ln_2", bias=True)
@@ -118,8 +127,10 @@ def falcon(m: Build):
     if new and kv < m.heads:
         d = m.split(h, m.heads)
         more["reference_elements"] = 2 * m.heads * d
-        m.notes.append(f"The reference implementation repeats the {kv} key and value heads to {m.heads} before it caches them, and kv_bytes_per_token counts "
-                       f"that; an engine that caches {kv} heads holds {4 * kv * d * m.n} bytes a token in BF16, which is what memory and time use here.")
+        m.notes.append(
+            f"The reference implementation repeats the {kv} key and value heads to {m.heads} before it caches them, and kv_bytes_per_token counts "
+            f"that; an engine that caches {kv} heads holds {4 * kv * d * m.n} bytes a token in BF16, which is what memory and time use here."
+        )
     m.gqa(kv=kv, d=m.split(h, m.heads), prefix="self_attention.", fused="query_key_value", out="dense", bias=bias, **more)
     m.plain_mlp(inner(m, "ffn_hidden_size"), names=("dense_h_to_4h", "dense_4h_to_h"), bias=bias)
     if not c.flag("parallel_attn"):

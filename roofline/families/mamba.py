@@ -15,7 +15,20 @@ def dt_rank(m: Build, name: str) -> int:
     return -(-m.hidden // 16) if m.c.get(name) == "auto" else m.c.int(name)
 
 
-def mamba1(m: Build, inner: int, state: int, kernel: int, rank: int, *, layers=None, prefix="mixer.", conv_bias=True, bias=False, norms=False, heads=1):
+def mamba1(
+    m: Build,
+    inner: int,
+    state: int,
+    kernel: int,
+    rank: int,
+    *,
+    layers=None,
+    prefix="mixer.",
+    conv_bias=True,
+    bias=False,
+    norms=False,
+    heads=1,
+):
     """Mamba: projections, a depthwise convolution, an input-dependent diagonal state space; `heads` splits the inner width (Zamba)."""
     h = m.hidden
     m.linear(prefix + "in_proj", RECURRENT, 2 * inner, h, layers=layers, bias=bias)
@@ -37,8 +50,15 @@ def mamba1(m: Build, inner: int, state: int, kernel: int, rank: int, *, layers=N
 def mamba(m: Build):
     c = m.c
     m.embed(name="backbone.embeddings", norm="backbone.norm_f")
-    mamba1(m, c.opt("intermediate_size", fallback=None) or c.int("expand") * m.hidden, c.int("state_size"), c.int("conv_kernel"), dt_rank(m, "time_step_rank"), conv_bias=c.flag("use_conv_bias"),
-           bias=c.flag("use_bias"))
+    mamba1(
+        m,
+        c.opt("intermediate_size", fallback=None) or c.int("expand") * m.hidden,
+        c.int("state_size"),
+        c.int("conv_kernel"),
+        dt_rank(m, "time_step_rank"),
+        conv_bias=c.flag("use_conv_bias"),
+        bias=c.flag("use_bias"),
+    )
     m.norm("norm")
 
 
@@ -47,10 +67,20 @@ def mamba2(m: Build):
     c = m.c
     heads, d = c.int("num_heads"), c.int("head_dim")
     if heads * d != c.int("expand") * m.hidden:
-        raise InputError("num_heads", heads, f"times head_dim ({d}) must equal expand x hidden_size ({c.int('expand') * m.hidden})")
+        raise InputError(
+            "num_heads", heads, f"times head_dim ({d}) must equal expand x hidden_size ({c.int('expand') * m.hidden})"
+        )
     m.embed(name="backbone.embeddings", norm="backbone.norm_f")
-    m.mamba2(heads=heads, head_dim=d, state=c.int("state_size"), groups=c.int("n_groups"), kernel=c.int("conv_kernel"), conv_bias=c.flag("use_conv_bias"),
-             proj_bias=c.flag("use_bias"), prefix="mixer.")
+    m.mamba2(
+        heads=heads,
+        head_dim=d,
+        state=c.int("state_size"),
+        groups=c.int("n_groups"),
+        kernel=c.int("conv_kernel"),
+        conv_bias=c.flag("use_conv_bias"),
+        proj_bias=c.flag("use_bias"),
+        prefix="mixer.",
+    )
     m.norm("norm")
 
 
@@ -61,13 +91,30 @@ def jamba(m: Build):
     period, offset = c.int("attn_layer_period"), c.int("attn_layer_offset", 0)
     full = m.where(lambda i: i % period == offset)
     m.gqa(layers=full, d=m.split(m.hidden, m.heads))
-    mamba1(m, c.int("mamba_expand") * m.hidden, c.int("mamba_d_state"), c.int("mamba_d_conv"), dt_rank(m, "mamba_dt_rank"), layers=others(m, full),
-           prefix="mamba.", conv_bias=c.flag("mamba_conv_bias"), bias=c.flag("mamba_proj_bias"), norms=True)
+    mamba1(
+        m,
+        c.int("mamba_expand") * m.hidden,
+        c.int("mamba_d_state"),
+        c.int("mamba_d_conv"),
+        dt_rank(m, "mamba_dt_rank"),
+        layers=others(m, full),
+        prefix="mamba.",
+        conv_bias=c.flag("mamba_conv_bias"),
+        bias=c.flag("mamba_proj_bias"),
+        norms=True,
+    )
     every, start, experts = c.int("expert_layer_period"), c.int("expert_layer_offset", 0), c.int("num_experts")
     sparse = m.where(lambda i: i % every == start) if experts > 1 else ()
     m.gated_mlp(layers=others(m, sparse), prefix="feed_forward.")
     if sparse:
-        m.moe(experts, c.int("num_experts_per_tok"), m.ff, layers=sparse, router="feed_forward.router", prefix="feed_forward.experts.")
+        m.moe(
+            experts,
+            c.int("num_experts_per_tok"),
+            m.ff,
+            layers=sparse,
+            router="feed_forward.router",
+            prefix="feed_forward.experts.",
+        )
     m.norm("input_layernorm", "pre_ff_layernorm")
 
 
@@ -98,12 +145,31 @@ def zamba(m: Build):
     period, offset = c.int("attn_layer_period"), c.int("attn_layer_offset", 0)
     hybrid, _ = block_kinds(m, lambda i: "hybrid" if i == 2 or i > 2 and (i - 3) % period == offset else "linear_attention")
     inner, heads = c.int("mamba_expand") * h, c.int("n_mamba_heads")
-    mamba1(m, inner, c.int("mamba_d_state"), c.int("mamba_d_conv"), dt_rank(m, "mamba_dt_rank"), prefix="mamba.", conv_bias=c.flag("mamba_conv_bias"),
-           bias=c.flag("mamba_proj_bias"), heads=heads)
+    mamba1(
+        m,
+        inner,
+        c.int("mamba_d_state"),
+        c.int("mamba_d_conv"),
+        dt_rank(m, "mamba_dt_rank"),
+        prefix="mamba.",
+        conv_bias=c.flag("mamba_conv_bias"),
+        bias=c.flag("mamba_proj_bias"),
+        heads=heads,
+    )
     m.norm("input_layernorm")
     if hybrid:
-        wide, d, uses, p = c.opt("attention_hidden_size") or 2 * h, c.opt("attention_head_dim") or m.split(2 * h, m.heads), len(hybrid), "shared_transf."
-        for name, rows, cols in (("q_proj", m.heads * d, wide), ("k_proj", m.kv_heads * d, wide), ("v_proj", m.kv_heads * d, wide), ("o_proj", h, m.heads * d)):
+        wide, d, uses, p = (
+            c.opt("attention_hidden_size") or 2 * h,
+            c.opt("attention_head_dim") or m.split(2 * h, m.heads),
+            len(hybrid),
+            "shared_transf.",
+        )
+        for name, rows, cols in (
+            ("q_proj", m.heads * d, wide),
+            ("k_proj", m.kv_heads * d, wide),
+            ("v_proj", m.kv_heads * d, wide),
+            ("o_proj", h, m.heads * d),
+        ):
             m.linear(p + "self_attn." + name, ATTN, rows, cols, layers=hybrid[:1], uses=uses)
         for name, rows, cols in (("gate_proj", m.ff, h), ("up_proj", m.ff, h), ("down_proj", h, m.ff)):
             m.linear(p + "feed_forward." + name, MLP, rows, cols, layers=hybrid[:1], uses=uses)
@@ -121,8 +187,16 @@ def zamba2(m: Build):
     default = {6, 12, 18, 24, 30, 36, 42, 47, 51}
     hybrid, _ = block_kinds(m, lambda i: "hybrid" if i in default else "linear_attention")
     inner, heads = c.int("mamba_expand") * h, c.int("n_mamba_heads")
-    m.mamba2(heads=heads, head_dim=inner // heads, state=c.int("mamba_d_state"), groups=c.int("mamba_ngroups"), kernel=c.int("mamba_d_conv"),
-             conv_bias=c.flag("use_conv_bias"), proj_bias=c.flag("add_bias_linear"), inner=inner)
+    m.mamba2(
+        heads=heads,
+        head_dim=inner // heads,
+        state=c.int("mamba_d_state"),
+        groups=c.int("mamba_ngroups"),
+        kernel=c.int("mamba_d_conv"),
+        conv_bias=c.flag("use_conv_bias"),
+        proj_bias=c.flag("add_bias_linear"),
+        inner=inner,
+    )
     m.norm("input_layernorm")
     wide, ff, rank, d = 2 * h, c.opt("intermediate_size") or 4 * h, c.int("adapter_rank"), m.split(2 * h, m.heads)
     blocks = min(c.int("num_mem_blocks", 1, 64), len(hybrid))
@@ -130,7 +204,12 @@ def zamba2(m: Build):
     for block in range(blocks):
         mine = hybrid[block::blocks]  # the blocks take turns
         first, uses, p = mine[:1], len(mine), "shared_transformer."
-        for name, rows, cols in (("q_proj", m.heads * d, wide), ("k_proj", m.kv_heads * d, wide), ("v_proj", m.kv_heads * d, wide), ("o_proj", h, m.heads * d)):
+        for name, rows, cols in (
+            ("q_proj", m.heads * d, wide),
+            ("k_proj", m.kv_heads * d, wide),
+            ("v_proj", m.kv_heads * d, wide),
+            ("o_proj", h, m.heads * d),
+        ):
             m.linear(p + "self_attn." + name, ATTN, rows, cols, layers=first, uses=uses)
         m.linear(p + "feed_forward.gate_up_proj", MLP, 2 * ff, h, layers=first, uses=uses, bias=bias)
         m.linear(p + "feed_forward.down_proj", MLP, h, ff, layers=first, uses=uses, bias=bias)
@@ -156,7 +235,14 @@ def recurrent_gemma(m: Build):
     local = m.where(lambda i: pattern[i % len(pattern)] != "recurrent")
     rest = others(m, local)
     p = "temporal_block."
-    m.gqa(layers=local, d=c.opt("head_dim", fallback=None) or m.split(h, m.heads), prefix=p, bias=c.flag("attention_bias"), out_bias=True, window=c.int("attention_window_size"))
+    m.gqa(
+        layers=local,
+        d=c.opt("head_dim", fallback=None) or m.split(h, m.heads),
+        prefix=p,
+        bias=c.flag("attention_bias"),
+        out_bias=True,
+        window=c.int("attention_window_size"),
+    )
     width, kernel = c.opt("lru_width") or h, c.int("conv1d_width")
     m.linear(p + "linear_y", RECURRENT, width, h, layers=rest, bias=True)
     m.linear(p + "linear_x", RECURRENT, width, h, layers=rest, bias=True)
@@ -213,7 +299,12 @@ def xlstm(m: Build):
     m.norm(p + "multihead_norm", size=v)
     m.linear(p + "out_proj", RECURRENT, h, v, bias=bias)
     m.recurrent("mlstm", (qk * v // heads + qk + heads) * BF16, 6 * qk * v // heads)
-    m.gated_mlp(rounded(c.num("ffn_proj_factor", 0.01, 100), c.int("ffn_round_up_to_multiple_of")), prefix="ffn.", names=("proj_up_gate", "proj_up", "proj_down"), bias=bias)
+    m.gated_mlp(
+        rounded(c.num("ffn_proj_factor", 0.01, 100), c.int("ffn_round_up_to_multiple_of")),
+        prefix="ffn.",
+        names=("proj_up_gate", "proj_up", "proj_down"),
+        bias=bias,
+    )
     m.norm("norm_mlstm", "norm_ffn")
 
 
@@ -223,7 +314,11 @@ def minimax(m: Build):
     c, h = m.c, m.hidden
     m.embed()
     kinds = c.items("attn_type_list", m.n, fallback=None)
-    rule = (lambda i: "full_attention" if kinds[i] else "linear_attention") if kinds else lambda i: "full_attention" if (i + 1) % 2 else "linear_attention"
+    rule = (
+        (lambda i: "full_attention" if kinds[i] else "linear_attention")
+        if kinds
+        else lambda i: "full_attention" if (i + 1) % 2 else "linear_attention"
+    )
     full, linear = mixed(m, rule)
     m.gqa(layers=full, window=c.opt("sliding_window", fallback=None))
     width = m.heads * m.head_dim
@@ -232,5 +327,12 @@ def minimax(m: Build):
     m.linear("self_attn.output_gate", RECURRENT, width, h, layers=linear)
     m.norm("self_attn.norm", size=width, layers=linear)
     m.recurrent("lightning attention", width * m.head_dim * BF16, 6 * width * m.head_dim, linear)
-    m.moe(c.int("num_local_experts"), c.int("num_experts_per_tok"), m.ff, router="block_sparse_moe.gate", prefix="block_sparse_moe.experts.", names=("w1", "w3", "w2"))
+    m.moe(
+        c.int("num_local_experts"),
+        c.int("num_experts_per_tok"),
+        m.ff,
+        router="block_sparse_moe.gate",
+        prefix="block_sparse_moe.experts.",
+        names=("w1", "w3", "w2"),
+    )
     m.norm(*TWO_NORMS)

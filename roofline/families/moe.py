@@ -1,9 +1,9 @@
-"""Decoders with routed experts."""
+"""Decoders with routed experts over ordinary attention."""
 
 from __future__ import annotations
 
 from ..errors import InputError
-from .dense import SLIDING, TWO_NORMS, every, swa_attention
+from .dense import SLIDING, TWO_NORMS, every, local_global, swa_attention
 from .parts import ATTN, Build
 from .registry import family
 
@@ -19,14 +19,42 @@ def others(m: Build, layers: tuple) -> tuple:
     return m.where(lambda i: i not in known)
 
 
+def mlp_by_kind(m: Build, kinds: list, **more):
+    """Dense where a layer is called "dense", DeepSeek's experts elsewhere."""
+    c = m.c
+    dense, sparse_ = m.where(lambda i: kinds[i] == "dense"), m.where(lambda i: kinds[i] != "dense")
+    if dense:
+        m.gated_mlp(layers=dense)
+    if sparse_:
+        ff = c.int("moe_intermediate_size")
+        m.moe(
+            c.int("n_routed_experts"),
+            c.int("num_experts_per_tok"),
+            ff,
+            layers=sparse_,
+            shared_ff=ff * (c.opt("n_shared_experts", 0) or 0),
+            **more,
+        )
+
+
 @family("mixtral", "minimax_m2", "phimoe")
 def mixtral(m: Build):
     c = m.c
     phi, m2 = c.type == "phimoe", c.type == "minimax_m2"
     m.embed(norm_bias=phi, head_bias=phi and c.flag("lm_head_bias"))
-    m.gqa(bias=phi and c.flag("attention_bias"), qk_norm="flat" if m2 and c.flag("use_qk_norm", True) else None, window=c.opt("sliding_window", fallback=None))
-    m.moe(c.int("num_local_experts"), c.int("num_experts_per_tok"), m.ff, router="block_sparse_moe.gate", prefix="block_sparse_moe.experts.",
-          names=("w1", "w3", "w2"))
+    m.gqa(
+        bias=phi and c.flag("attention_bias"),
+        qk_norm="flat" if m2 and c.flag("use_qk_norm", True) else None,
+        window=c.opt("sliding_window", fallback=None),
+    )
+    m.moe(
+        c.int("num_local_experts"),
+        c.int("num_experts_per_tok"),
+        m.ff,
+        router="block_sparse_moe.gate",
+        prefix="block_sparse_moe.experts.",
+        names=("w1", "w3", "w2"),
+    )
     m.norm(*TWO_NORMS, bias=phi)
 
 
@@ -50,48 +78,15 @@ def qwen_moe(m: Build):
         m.gated_mlp(layers=dense)
     if layers:
         own = c.type == "qwen2_moe"
-        m.moe(experts, c.int("num_experts_per_tok"), c.int("moe_intermediate_size"), layers=layers, shared="mlp.shared_expert.",
-              shared_ff=c.int("shared_expert_intermediate_size") if own else 0, shared_gate=own)
-    m.norm(*TWO_NORMS)
-
-
-def deepseek_ffn(m: Build, first: int, *, step: int = 1, **more):
-    """DeepSeek's feed-forward: a few dense layers, then routed and shared experts."""
-    c = m.c
-    layers = sparse(m, first, step)
-    dense, bias = others(m, layers), c.flag("mlp_bias", False)
-    if dense:
-        m.gated_mlp(layers=dense, bias=bias)
-    if layers:
-        ff = c.int("moe_intermediate_size")
-        m.moe(c.int("n_routed_experts"), c.int("num_experts_per_tok"), ff, layers=layers, shared_ff=ff * (c.opt("n_shared_experts", 0) or 0), shared_bias=bias, **more)
-
-
-@family("deepseek_v2", "deepseek_v3", "kimi_k2", "glm4_moe_lite", "sarvam_mla")
-def deepseek(m: Build):
-    c = m.c
-    m.embed()
-    m.mla(bias=c.flag("attention_bias", False))
-    if c.type == "glm4_moe_lite":
-        kinds = c.kinds("mlp_layer_types", m.n, lambda i: "sparse" if i else "dense", ("dense", "sparse"))
-        deepseek_ffn(m, kinds.index("sparse") if "sparse" in kinds else m.n)
-    else:
-        deepseek_ffn(m, c.int("first_k_dense_replace", 0), step=c.int("moe_layer_freq", fallback=1) if c.type == "deepseek_v2" else 1)
-    m.norm(*TWO_NORMS)
-
-
-@family("glm4_moe", "solar_open", "dots1", "sarvam_moe", "glm4v_moe_text")
-def glm4_moe(m: Build):
-    c = m.c
-    m.embed()
-    dots = c.type == "dots1"
-    window = c.opt("sliding_window") if dots else None
-    kinds = c.kinds("layer_types", m.n, lambda i: "sliding_attention" if window and i >= c.int("max_window_layers", 0) else "full_attention",
-                    SLIDING) if dots else ["full_attention"] * m.n
-    for layers, w in m.sliding(kinds, window):
-        m.core(layers=layers, window=w)
-    m.gqa(bias=c.flag("attention_bias", False), out_bias=None if dots else False, qk_norm="head" if dots or c.flag("use_qk_norm", False) else None, core=False)
-    deepseek_ffn(m, c.int("first_k_dense_replace", 0, fallback=0))
+        m.moe(
+            experts,
+            c.int("num_experts_per_tok"),
+            c.int("moe_intermediate_size"),
+            layers=layers,
+            shared="mlp.shared_expert.",
+            shared_ff=c.int("shared_expert_intermediate_size") if own else 0,
+            shared_gate=own,
+        )
     m.norm(*TWO_NORMS)
 
 
@@ -104,7 +99,15 @@ def gpt_oss(m: Build):
         m.core(layers=layers, window=w)
     m.gqa(bias=c.flag("attention_bias"), core=False)
     m.vector("self_attn.sinks", "attention_projection", m.heads)
-    m.moe(c.int("num_local_experts"), c.int("num_experts_per_tok"), m.ff, router="mlp.router", router_bias=True, fused="gate_up_proj", bias=True)
+    m.moe(
+        c.int("num_local_experts"),
+        c.int("num_experts_per_tok"),
+        m.ff,
+        router="mlp.router",
+        router_bias=True,
+        fused="gate_up_proj",
+        bias=True,
+    )
     m.norm(*TWO_NORMS)
 
 
@@ -117,47 +120,6 @@ def olmoe(m: Build):
     m.norm(*(TWO_NORMS if c.type == "olmoe" else ("post_attention_layernorm", "post_feedforward_layernorm")))
 
 
-@family("deepseek_v32", "glm_moe_dsa")
-def deepseek_sparse(m: Build):
-    """Latent attention to the top-k tokens that a small indexer picks; GLM-5.2 shares one indexer among several layers."""
-    c = m.c
-    m.embed()
-    shared = ["full"] * m.n
-    if c.type == "glm_moe_dsa":
-        pattern = c.get("index_topk_pattern", None)
-        if isinstance(pattern, str):
-            pattern = [{"F": "full", "S": "shared"}.get(s, s) for s in pattern]
-        period, offset = max(c.int("index_topk_freq", 0, fallback=1), 1), c.int("index_skip_topk_offset", 0, fallback=2)
-        rule = (lambda i: pattern[i]) if isinstance(pattern, list) and len(pattern) == m.n else (lambda i: "shared" if max(i - offset + 1, 0) % period else "full")
-        shared = c.kinds("indexer_types", m.n, rule, ("full", "shared"))
-    indexed, follow = m.where(lambda i: shared[i] == "full"), m.where(lambda i: shared[i] != "full")
-    index = {"index_heads": c.int("index_n_heads"), "index_dim": c.int("index_head_dim"), "index_elements": c.int("index_head_dim")}
-    m.mla(layers=indexed, bias=c.flag("attention_bias"), topk=c.int("index_topk"), kind="sparse", **index)
-    m.indexer(layers=indexed)
-    if follow:
-        m.mla(layers=follow, bias=c.flag("attention_bias"), topk=c.int("index_topk"), kind="sparse")
-    first = c.int("first_k_dense_replace", 0)
-    kinds = c.kinds("mlp_layer_types", m.n, lambda i: "dense" if i < first else "sparse", ("dense", "sparse"))
-    mlp_by_kind(m, kinds)
-    m.norm(*TWO_NORMS)
-
-
-def mlp_by_kind(m: Build, kinds: list, **more):
-    """Dense where a layer is called "dense", DeepSeek's experts elsewhere."""
-    c = m.c
-    dense, sparse_ = m.where(lambda i: kinds[i] == "dense"), m.where(lambda i: kinds[i] != "dense")
-    if dense:
-        m.gated_mlp(layers=dense)
-    if sparse_:
-        ff = c.int("moe_intermediate_size")
-        m.moe(c.int("n_routed_experts"), c.int("num_experts_per_tok"), ff, layers=sparse_, shared_ff=ff * (c.opt("n_shared_experts", 0) or 0), **more)
-
-
-@family("mistral4")
-def mistral4(m: Build):
-    deepseek(m)
-
-
 @family("hy_v3")
 def hy_v3(m: Build):
     c = m.c
@@ -168,7 +130,14 @@ def hy_v3(m: Build):
     if dense:
         m.gated_mlp(layers=dense, bias=c.flag("mlp_bias"))
     ff = c.int("moe_intermediate_size")
-    m.moe(c.int("num_experts"), c.int("num_experts_per_tok"), ff, layers=layers, shared_ff=ff * (c.opt("num_shared_experts", 0) or 0), shared_bias=c.flag("mlp_bias"))
+    m.moe(
+        c.int("num_experts"),
+        c.int("num_experts_per_tok"),
+        ff,
+        layers=layers,
+        shared_ff=ff * (c.opt("num_shared_experts", 0) or 0),
+        shared_bias=c.flag("mlp_bias"),
+    )
     m.norm(*TWO_NORMS)
 
 
@@ -206,14 +175,7 @@ def ernie_moe(m: Build):
 def exaone_moe(m: Build):
     c = m.c
     m.embed()
-    window, pattern = c.opt("sliding_window"), c.get("sliding_window_pattern")
-    if isinstance(pattern, str):
-        rule = lambda i: "full_attention" if pattern[i % len(pattern)] == "G" else "sliding_attention"
-    else:
-        rule = every(c.int("sliding_window_pattern")) if window and pattern else lambda i: "full_attention"
-    for layers, w in m.sliding(c.kinds("layer_types", m.n, rule, SLIDING), window):
-        m.core(layers=layers, window=w)
-    m.gqa(qk_norm="head", core=False)
+    local_global(m)
     experts_by_kind(m, c.int("first_k_dense_replace", 0), "num_experts", "num_shared_experts")
     m.norm(*TWO_NORMS)
 
@@ -246,10 +208,23 @@ def granite_ffn(m: Build, shared: bool = True):
     c = m.c
     experts = c.opt("num_local_experts", 0) or 0
     if experts:
-        m.moe(experts, c.int("num_experts_per_tok"), m.ff, router="block_sparse_moe.router.layer", prefix="block_sparse_moe.",
-              names=("", "", "output_linear"), fused="input_linear")
+        m.moe(
+            experts,
+            c.int("num_experts_per_tok"),
+            m.ff,
+            router="block_sparse_moe.router.layer",
+            prefix="block_sparse_moe.",
+            names=("", "", "output_linear"),
+            fused="input_linear",
+        )
     if shared and c.int("shared_intermediate_size", 0):
-        m.gated_mlp(c.int("shared_intermediate_size"), prefix="shared_mlp.", fused="input_linear", names=("", "", "output_linear"), group="shared_experts")
+        m.gated_mlp(
+            c.int("shared_intermediate_size"),
+            prefix="shared_mlp.",
+            fused="input_linear",
+            names=("", "", "output_linear"),
+            group="shared_experts",
+        )
 
 
 @family("mimo_v2_flash")
@@ -259,7 +234,11 @@ def mimo_v2(m: Build):
     m.embed()
     window = c.int("sliding_window_size") + 1 if c.get("sliding_window_size", None) is not None else c.int("sliding_window")
     hybrid = c.items("hybrid_layer_pattern", m.n, fallback=None)
-    rule = (lambda i: "sliding_attention" if hybrid[i] else "full_attention") if hybrid else lambda i: "full_attention" if i == 0 or not (i + 1) % 6 else "sliding_attention"
+    rule = (
+        (lambda i: "sliding_attention" if hybrid[i] else "full_attention")
+        if hybrid
+        else lambda i: "full_attention" if i == 0 or not (i + 1) % 6 else "sliding_attention"
+    )
     kinds = c.kinds("layer_types", m.n, rule, SLIDING)
     d, v = c.int("head_dim"), c.int("v_head_dim")
     for layers, w in m.sliding(kinds, window):
@@ -278,29 +257,17 @@ def mimo_v2(m: Build):
     m.norm(*TWO_NORMS)
 
 
-@family("longcat_flash")
-def longcat(m: Build):
-    """Two attention parts and two dense feed-forward parts in every layer, with one set of experts across them; some experts do nothing."""
-    c = m.c
-    m.n = c.need("num_layers")
-    m.embed()
-    for i in (0, 1):
-        m.mla(prefix=f"self_attn.{i}.", bias=c.flag("attention_bias"))
-        m.gated_mlp(c.int("ffn_hidden_size"), prefix=f"mlps.{i}.")
-        m.norm(f"input_layernorm.{i}", f"post_attention_layernorm.{i}")
-    experts, idle = c.int("n_routed_experts"), c.int("zero_expert_num", 0)
-    m.moe(experts, c.int("moe_topk"), c.int("expert_ffn_hidden_size"), router="mlp.router.classifier", router_experts=experts + idle)
-    if idle:
-        m.notes.append(f"{idle} of the {experts + idle} experts a router can pick do nothing, so a token uses at most {c.int('moe_topk')} real ones; all are counted as real.")
-
-
 @family("cohere2_moe")
 def cohere_moe(m: Build):
     c = m.c
     m.embed()
     first = c.int("first_k_dense_replace", 0, fallback=0)
     pattern, start = c.int("sliding_window_pattern"), c.int("prefix_dense_sliding_window_pattern")
-    rule = lambda i: "sliding_attention" if ((i + 1) % start if i < first else (i - first + 1) % pattern) else "full_attention"
+
+    def rule(i: int) -> str:
+        local = (i + 1) % start if i < first else (i - first + 1) % pattern
+        return "sliding_attention" if local else "full_attention"
+
     for layers, w in m.sliding(c.kinds("layer_types", m.n, rule, SLIDING), c.opt("sliding_window")):
         m.core(layers=layers, window=w)
     m.gqa(bias=c.flag("attention_bias"), core=False)
@@ -308,7 +275,9 @@ def cohere_moe(m: Build):
     dense, layers = m.where(lambda i: kinds[i] == "dense"), m.where(lambda i: kinds[i] == "sparse")
     if dense:
         m.gated_mlp(c.opt("prefix_dense_intermediate_size") or m.ff, layers=dense)
-    m.moe(c.int("num_experts"), c.int("num_experts_per_tok"), m.ff, layers=layers, shared_ff=m.ff * c.int("num_shared_experts", 0))
+    m.moe(
+        c.int("num_experts"), c.int("num_experts_per_tok"), m.ff, layers=layers, shared_ff=m.ff * c.int("num_shared_experts", 0)
+    )
     m.norm("input_layernorm")
 
 
@@ -325,7 +294,14 @@ def afmoe(m: Build):
     dense, layers = m.where(lambda i: i < first), m.where(lambda i: i >= first)
     if dense:
         m.gated_mlp(layers=dense)
-    m.moe(experts, c.int("num_experts_per_tok"), ff, layers=layers, router="mlp.router.gate", shared_ff=ff * (c.opt("num_shared_experts", 0) or 0))
+    m.moe(
+        experts,
+        c.int("num_experts_per_tok"),
+        ff,
+        layers=layers,
+        router="mlp.router.gate",
+        shared_ff=ff * (c.opt("num_shared_experts", 0) or 0),
+    )
     m.vector("mlp.expert_bias", "experts", experts, layers=layers)
     m.norm(*TWO_NORMS, "pre_mlp_layernorm", "post_mlp_layernorm")
 
@@ -334,7 +310,12 @@ def afmoe(m: Build):
 def jetmoe(m: Build):
     """Experts in the attention too: each has its own query and output projection over shared keys and values."""
     c, h = m.c, m.hidden
-    experts, active, kv, d = c.int("num_local_experts"), c.int("num_experts_per_tok"), c.int("num_key_value_heads"), c.int("kv_channels")
+    experts, active, kv, d = (
+        c.int("num_local_experts"),
+        c.int("num_experts_per_tok"),
+        c.int("num_key_value_heads"),
+        c.int("kv_channels"),
+    )
     m.embed()
     p = "self_attention."
     m.linear(p + "kv_proj", ATTN, 2 * kv * d, h)
@@ -372,14 +353,31 @@ def laguna(m: Build):
     gating = c.get("gating")
     for kind, count in sorted(set(zip(kinds, heads, strict=True))):
         layers = m.where(lambda i: (kinds[i], heads[i]) == (kind, count))
-        m.gqa(layers=layers, heads=c._whole("num_attention_heads_per_layer", count, 1, None), qk_norm="head", bias=c.flag("attention_bias"),
-              window=c.int("sliding_window") if kind == "sliding_attention" else None)
-        m.linear("self_attn.g_proj", ATTN, count * (1 if gating is True or gating == "per-head" else m.head_dim), m.hidden, layers=layers)
+        m.gqa(
+            layers=layers,
+            heads=c.whole("num_attention_heads_per_layer", count),
+            qk_norm="head",
+            bias=c.flag("attention_bias"),
+            window=c.int("sliding_window") if kind == "sliding_attention" else None,
+        )
+        m.linear(
+            "self_attn.g_proj",
+            ATTN,
+            count * (1 if gating is True or gating == "per-head" else m.head_dim),
+            m.hidden,
+            layers=layers,
+        )
     kinds = c.kinds("mlp_layer_types", m.n, lambda i: "sparse" if i else "dense", ("dense", "sparse"))
     dense, layers = m.where(lambda i: kinds[i] == "dense"), m.where(lambda i: kinds[i] == "sparse")
     if dense:
         m.gated_mlp(layers=dense)
-    m.moe(c.int("num_experts"), c.int("num_experts_per_tok"), c.int("moe_intermediate_size"), layers=layers, shared_ff=c.int("shared_expert_intermediate_size"))
+    m.moe(
+        c.int("num_experts"),
+        c.int("num_experts_per_tok"),
+        c.int("moe_intermediate_size"),
+        layers=layers,
+        shared_ff=c.int("shared_expert_intermediate_size"),
+    )
     m.vector("mlp.gate.e_score_correction_bias", "router", c.int("num_experts"), layers=layers)
     m.norm(*TWO_NORMS)
 
@@ -389,9 +387,18 @@ def dbrx(m: Build):
     c, h = m.c, m.hidden
     attn, ffn = c.sub("attn_config", "dbrx_attention"), c.sub("ffn_config", "dbrx_ffn")
     if attn is None or ffn is None:
-        raise InputError("ffn_config", None, "is missing and must describe the experts of a dbrx model (and attn_config its attention)")
+        raise InputError(
+            "ffn_config", None, "is missing and must describe the experts of a dbrx model (and attn_config its attention)"
+        )
     m.embed(name="transformer.wte", norm="transformer.norm_f")
     kv = attn.int("kv_n_heads", fallback=1)
     m.gqa(kv=kv, d=m.split(h, m.heads), prefix="norm_attn_norm.attn.", fused="Wqkv", out="out_proj")
-    m.moe(ffn.int("moe_num_experts"), ffn.int("moe_top_k"), ffn.int("ffn_hidden_size"), router="ffn.router.layer", prefix="ffn.experts.mlp.", names=("w1", "v1", "w2"))
+    m.moe(
+        ffn.int("moe_num_experts"),
+        ffn.int("moe_top_k"),
+        ffn.int("ffn_hidden_size"),
+        router="ffn.router.layer",
+        prefix="ffn.experts.mlp.",
+        names=("w1", "v1", "w2"),
+    )
     m.norm("norm_attn_norm.norm_1", "norm_attn_norm.norm_2")

@@ -12,14 +12,30 @@ from .wrappers import absent, language, tower
 
 # wrapper model_type -> (what its text_config is read as when it does not say, the same for its vision_config)
 PLAIN = {
-    "apertus1p5": ("apertus1p5_text", "apertus1p5_vision_tokenizer"), "aria": ("aria_text", "idefics3_vision"), "exaone4_5": ("exaone4", "exaone4_5_vision"),
-    "fuyu": ("persimmon", ""), "gemma4_unified": ("gemma4_unified_text", "gemma4_unified_vision"), "got_ocr2": ("qwen2", "got_ocr2_vision"),
-    "janus": ("llama", "janus_vision_model"), "molmo2": ("molmo2_text", "molmo2_vision"), "ovis2": ("qwen2", "ovis2_vision"),
-    "paddleocr_vl": ("paddleocr_vl_text", "paddleocr_vl_vision"), "video_llama_3": ("qwen2", "video_llama_3_vision"), "perception_lm": ("llama", ""),
-    "fast_vlm": ("qwen2", ""), "gemma3n": ("gemma3n_text", "gemma3n_vision"), "kimi_vl": ("deepseek_v3", "moonvit"),
-    "internvl_chat": ("qwen2", "intern_vit_6b"), "deepseek_vl_v2": ("deepseek_v2", ""), "qwen2_audio": ("qwen2", ""), "voxtral": ("llama", ""),
-    "cohere_asr": ("cohere", ""), "granite4_vision": ("granite", "siglip_vision_model"),
-    "hyperclovax_vision_v2": ("hyperclovax", ""), "nemotron_h_omni": ("nemotron_h", ""), "mistral_large4": ("mistral_large4_text", "pixtral"),
+    "apertus1p5": ("apertus1p5_text", "apertus1p5_vision_tokenizer"),
+    "aria": ("aria_text", "idefics3_vision"),
+    "exaone4_5": ("exaone4", "exaone4_5_vision"),
+    "fuyu": ("persimmon", ""),
+    "gemma4_unified": ("gemma4_unified_text", "gemma4_unified_vision"),
+    "got_ocr2": ("qwen2", "got_ocr2_vision"),
+    "janus": ("llama", "janus_vision_model"),
+    "molmo2": ("molmo2_text", "molmo2_vision"),
+    "ovis2": ("qwen2", "ovis2_vision"),
+    "paddleocr_vl": ("paddleocr_vl_text", "paddleocr_vl_vision"),
+    "video_llama_3": ("qwen2", "video_llama_3_vision"),
+    "perception_lm": ("llama", ""),
+    "fast_vlm": ("qwen2", ""),
+    "gemma3n": ("gemma3n_text", "gemma3n_vision"),
+    "kimi_vl": ("deepseek_v3", "moonvit"),
+    "internvl_chat": ("qwen2", "intern_vit_6b"),
+    "deepseek_vl_v2": ("deepseek_v2", ""),
+    "qwen2_audio": ("qwen2", ""),
+    "voxtral": ("llama", ""),
+    "cohere_asr": ("cohere", ""),
+    "granite4_vision": ("granite", "siglip_vision_model"),
+    "hyperclovax_vision_v2": ("hyperclovax", ""),
+    "nemotron_h_omni": ("nemotron_h", ""),
+    "mistral_large4": ("mistral_large4_text", "pixtral"),
 }
 TEXT_NAMES = {"internvl_chat": "llm_config", "deepseek_vl_v2": "language_config", "hyperclovax_vision_v2": "text_config"}
 
@@ -71,7 +87,9 @@ def video_llava(m: Build):
         return absent(m)
     h = vision.clip(m, v, "image_tower")
     vision.clip(m, v, "video_tower")
-    vision.project(m, "multi_modal_projector", (m.hidden, h), (m.hidden, m.hidden), bias=top.flag("multimodal_projector_bias", True))
+    vision.project(
+        m, "multi_modal_projector", (m.hidden, h), (m.hidden, m.hidden), bias=top.flag("multimodal_projector_bias", True)
+    )
 
 
 @family("lfm2_vl")
@@ -80,8 +98,19 @@ def lfm2_vl(m: Build):
     v = tower(top, "siglip2_vision_model")
     if v is None:
         return absent(m)
-    wide, inner, bias = vision.clip(m, v) * top.int("downsample_factor") ** 2, top.int("projector_hidden_size"), top.flag("projector_bias")
-    vision.project(m, "multi_modal_projector", (inner, wide), (m.hidden, inner), bias=bias, norms=2 * wide if top.flag("projector_use_layernorm") else 0)
+    wide, inner, bias = (
+        vision.clip(m, v) * top.int("downsample_factor") ** 2,
+        top.int("projector_hidden_size"),
+        top.flag("projector_bias"),
+    )
+    vision.project(
+        m,
+        "multi_modal_projector",
+        (inner, wide),
+        (m.hidden, inner),
+        bias=bias,
+        norms=2 * wide if top.flag("projector_use_layernorm") else 0,
+    )
 
 
 @family("cohere2_vision", "aya_vision")
@@ -93,7 +122,9 @@ def cohere2_vision(m: Build):
         return absent(m)
     inner = top.opt("alignment_intermediate_size", fallback=None) or m.hidden
     wide = vision.clip(m, v) * top.int("downsample_factor") ** 2
-    vision.project(m, "multi_modal_projector", (inner, wide), (m.hidden, inner // 2), norms=2 * wide if kind == "aya_vision" else 0)
+    vision.project(
+        m, "multi_modal_projector", (inner, wide), (m.hidden, inner // 2), norms=2 * wide if kind == "aya_vision" else 0
+    )
 
 
 @family("deepseek_vl")
@@ -136,7 +167,13 @@ def phi4_multimodal(m: Build):
 def phi3_v(m: Build):
     """Phi-3 Vision: the tower is CLIP ViT-L/14 at 336 pixels, whatever the config says of it."""
     phi3(m)
-    h = vision.clip(m, Reader({"hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24, "patch_size": 14, "image_size": 336}, "clip_vision_model"))
+    h = vision.clip(
+        m,
+        Reader(
+            {"hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24, "patch_size": 14, "image_size": 336},
+            "clip_vision_model",
+        ),
+    )
     vision.project(m, "vision_embed_tokens.img_projection", (m.hidden, 4 * h), (m.hidden, m.hidden), norms=8 * h)
     m.notes.append("The vision tower is taken to be CLIP ViT-L/14 at 336 pixels, which the config does not say.")
 
@@ -157,11 +194,20 @@ def ernie_vl_text(m: Build):
         m.gated_mlp(layers=dense, bias=c.flag("use_bias"))
     text, image = c.each("moe_intermediate_size", 2)
     experts, active = c.int("moe_num_experts"), c.int("moe_k")
-    m.moe(experts, active, text, layers=layers, shared_ff=text * (c.opt("moe_num_shared_experts", 0) or 0), shared_bias=c.flag("use_bias"))
+    m.moe(
+        experts,
+        active,
+        text,
+        layers=layers,
+        shared_ff=text * (c.opt("moe_num_shared_experts", 0) or 0),
+        shared_bias=c.flag("use_bias"),
+    )
     m.vector("mlp.moe_statics.e_score_correction_bias", "router", experts, layers=layers)
     m.norm(*TWO_NORMS)
     for name, rows, cols in (("gate_up_proj", 2 * image, m.hidden), ("down_proj", m.hidden, image)):
-        m.linear("mlp.vision_moe.experts." + name, "vision", rows, cols, layers=layers, copies=experts, active=active, kind="idle")
+        m.linear(
+            "mlp.vision_moe.experts." + name, "vision", rows, cols, layers=layers, copies=experts, active=active, kind="idle"
+        )
     m.linear("mlp.vision_moe.gate", "vision", experts, m.hidden + 1, layers=layers, kind="idle")
 
 
@@ -177,7 +223,12 @@ def ernie_vl(m: Build):
     t.blocks(v.int("depth"), h, v.int("intermediate_size"))
     wide = h * merge
     t.vectors(2 * h, 4 * wide, m.hidden)
-    for name, cols in (("spatial_linear.fc1", wide), ("spatial_linear.fc2", wide), ("temporal_linear.fc1", wide * frames), ("temporal_linear.fc2", wide)):
+    for name, cols in (
+        ("spatial_linear.fc1", wide),
+        ("spatial_linear.fc2", wide),
+        ("temporal_linear.fc1", wide * frames),
+        ("temporal_linear.fc2", wide),
+    ):
         t.matrix("resampler." + name, wide, cols, bias=True)
     t.matrix("resampler.mlp", m.hidden, wide, bias=True)
     t.done()
@@ -188,7 +239,16 @@ def aria_text(m: Build):
     c = m.c
     m.embed()
     m.gqa(bias=c.flag("attention_bias", False))
-    m.moe(c.int("moe_num_experts"), c.int("moe_topk"), m.ff, router="mlp.router", fused="fc1", names=("", "", "fc2"), shared_ff=m.ff * c.int("moe_num_shared_experts", 0), shared_bias=c.flag("mlp_bias", False))
+    m.moe(
+        c.int("moe_num_experts"),
+        c.int("moe_topk"),
+        m.ff,
+        router="mlp.router",
+        fused="fc1",
+        names=("", "", "fc2"),
+        shared_ff=m.ff * c.int("moe_num_shared_experts", 0),
+        shared_bias=c.flag("mlp_bias", False),
+    )
     m.norm(*TWO_NORMS)
 
 
@@ -241,6 +301,11 @@ def alias(name: str, known: str):
     FAMILIES[name] = FAMILIES[known]
 
 
-for _name, _known in {"paddleocr_vl_text": "ernie4_5", "apertus1p5_text": "apertus", "gemma4_unified_text": "gemma4_text", "granite_docling_text": "granite",
-                      "video_llama_3_text": "qwen2"}.items():
+for _name, _known in {
+    "paddleocr_vl_text": "ernie4_5",
+    "apertus1p5_text": "apertus",
+    "gemma4_unified_text": "gemma4_text",
+    "granite_docling_text": "granite",
+    "video_llama_3_text": "qwen2",
+}.items():
     alias(_name, _known)

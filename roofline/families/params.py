@@ -37,11 +37,20 @@ def to_config(config: dict) -> dict:
         raise InputError("moe_args", config.get("moe_args"), "is not read; give the config.json of this model instead")
     dim, heads = _whole(config, "dim"), _whole(config, "n_heads")
     if config.get("kv_lora_rank") or config.get("vision_encoder"):
-        raise InputError("kv_lora_rank", config.get("kv_lora_rank"), "or a vision encoder in a params.json is not read; give the config.json of this model instead")
+        raise InputError(
+            "kv_lora_rank",
+            config.get("kv_lora_rank"),
+            "or a vision encoder in a params.json is not read; give the config.json of this model instead",
+        )
     # use_scaled_rope: Llama 3.1 and later, trained to 131,072 tokens; the two small ones (Llama 3.2) are tied, which the file does not say.
     scaled = config.get("use_scaled_rope") is True
-    out = {"hidden_size": dim, "num_hidden_layers": _whole(config, "n_layers"), "num_attention_heads": heads,
-           "num_key_value_heads": _whole(config, "n_kv_heads", heads), "tie_word_embeddings": bool(config.get("tied_embeddings", scaled and dim < 4096))}
+    out = {
+        "hidden_size": dim,
+        "num_hidden_layers": _whole(config, "n_layers"),
+        "num_attention_heads": heads,
+        "num_key_value_heads": _whole(config, "n_kv_heads", heads),
+        "tie_word_embeddings": bool(config.get("tied_embeddings", scaled and dim < 4096)),
+    }
     context = config.get("max_seq_len") or config.get("max_position_embeddings") or (131_072 if scaled else None)
     if context:
         out["max_position_embeddings"] = _whole({"max_seq_len": context}, "max_seq_len")
@@ -49,13 +58,21 @@ def to_config(config: dict) -> dict:
         raise InputError("vocab_size", -1, "is set by the tokenizer in this file; write it down (32000 for Llama 1 and 2)")
     out["vocab_size"] = _whole(config, "vocab_size")
     if "hidden_dim" in config:
-        out |= {"model_type": "mistral", "intermediate_size": _whole(config, "hidden_dim"), "head_dim": _whole(config, "head_dim", dim // heads),
-                "sliding_window": config.get("sliding_window")}
+        out |= {
+            "model_type": "mistral",
+            "intermediate_size": _whole(config, "hidden_dim"),
+            "head_dim": _whole(config, "head_dim", dim // heads),
+            "sliding_window": config.get("sliding_window"),
+        }
         moe = config.get("moe")
         if moe is not None:
             if not isinstance(moe, dict):
                 raise InputError("moe", moe, "must be an object")
-            out |= {"model_type": "mixtral", "num_local_experts": _whole(moe, "num_experts"), "num_experts_per_tok": _whole(moe, "num_experts_per_tok")}
+            out |= {
+                "model_type": "mixtral",
+                "num_local_experts": _whole(moe, "num_experts"),
+                "num_experts_per_tok": _whole(moe, "num_experts_per_tok"),
+            }
         return out
     multiple, factor = _whole(config, "multiple_of", 256), config.get("ffn_dim_multiplier")
     ff = int(2 * 4 * dim / 3)

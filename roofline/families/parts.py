@@ -87,7 +87,9 @@ class Build:
     def linear(self, name, group, rows, cols, *, layers=None, bias=False, **more):
         """A matrix multiplied with every token, and its bias."""
         if rows and cols and layers != () or layers is None:
-            self.tensors.append(Tensor(name=name, group=group, rows=rows, cols=cols, layers=self.all if layers is None else layers, **more))
+            self.tensors.append(
+                Tensor(name=name, group=group, rows=rows, cols=cols, layers=self.all if layers is None else layers, **more)
+            )
             if bias:
                 self.vector(name + ".bias", group, rows, layers=layers, **more)
 
@@ -106,10 +108,22 @@ class Build:
 
     def once(self, name, group, rows, cols=1, kind="linear"):
         """A tensor the model holds once, outside its layers."""
-        self.tensors.append(Tensor(name=name, group=group, rows=rows, cols=cols, kind=kind if cols > 1 or kind != "linear" else "vector"))
+        self.tensors.append(
+            Tensor(name=name, group=group, rows=rows, cols=cols, kind=kind if cols > 1 or kind != "linear" else "vector")
+        )
 
-    def embed(self, *, name="model.embed_tokens", head="lm_head", norm="model.norm", norm_bias=False, head_bias=False, vocab=None, head_vocab=None,
-              tied=None):
+    def embed(
+        self,
+        *,
+        name="model.embed_tokens",
+        head="lm_head",
+        norm="model.norm",
+        norm_bias=False,
+        head_bias=False,
+        vocab=None,
+        head_vocab=None,
+        tied=None,
+    ):
         """Input embedding, final norm and LM head (absent when tied)."""
         vocab, h = vocab or self.vocab, self.hidden
         self.tied = self.tie if self.tie is not None else self.c.flag("tie_word_embeddings", False) if tied is None else tied
@@ -139,8 +153,28 @@ class Build:
                 more["kind"] = "sliding"
             self.attentions.append(Attention(layers=layers, heads=heads, kv_heads=kv, qk_dim=d, v_dim=v, **more))
 
-    def gqa(self, *, layers=None, heads=None, kv=None, d=None, prefix="self_attn.", bias=False, out_bias=None, qk_norm=None, gate=False,
-            out="o_proj", fused=None, core=True, norms=("q_norm", "k_norm"), norm_bias=False, keys=True, group=ATTN, out_cols=None, **more):
+    def gqa(
+        self,
+        *,
+        layers=None,
+        heads=None,
+        kv=None,
+        d=None,
+        prefix="self_attn.",
+        bias=False,
+        out_bias=None,
+        qk_norm=None,
+        gate=False,
+        out="o_proj",
+        fused=None,
+        core=True,
+        norms=("q_norm", "k_norm"),
+        norm_bias=False,
+        keys=True,
+        group=ATTN,
+        out_cols=None,
+        **more,
+    ):
         """Grouped-query attention: q, k, v and output projections, and the core.
 
         fused: the name of one q-k-v matrix, where the checkpoint stores one. gate: q_proj makes an output gate too.
@@ -173,10 +207,28 @@ class Build:
         full = self.where(lambda i: kinds[i] != "sliding_attention")
         return [(layers, w) for layers, w in ((slide, window), (full, None)) if layers]
 
-    def mla(self, *, layers=None, heads=None, bias=False, prefix="self_attn.", out="o_proj", group=ATTN, core=True, q_lora=None, v=None, **more):
+    def mla(
+        self,
+        *,
+        layers=None,
+        heads=None,
+        bias=False,
+        prefix="self_attn.",
+        out="o_proj",
+        group=ATTN,
+        core=True,
+        q_lora=None,
+        v=None,
+        **more,
+    ):
         """Multi-head latent attention (DeepSeek): low-rank q (optional) and kv, one shared rope key; the cache is the latent."""
         c, h, heads = self.c, self.hidden, heads or self.heads
-        rank, rope, nope, v = c.int("kv_lora_rank"), c.int("qk_rope_head_dim", 0), c.int("qk_nope_head_dim", 0), v or c.int("v_head_dim")
+        rank, rope, nope, v = (
+            c.int("kv_lora_rank"),
+            c.int("qk_rope_head_dim", 0),
+            c.int("qk_nope_head_dim", 0),
+            v or c.int("v_head_dim"),
+        )
         q_lora = c.opt("q_lora_rank") if q_lora is None else q_lora
         if q_lora:
             self.linear(prefix + "q_a_proj", group, q_lora, h, layers=layers, bias=bias)
@@ -190,8 +242,17 @@ class Build:
         self.linear(prefix + out, group, h, heads * v, layers=layers, bias=bias)
         if core:
             more.setdefault("kind", "mla")
-            self.core(layers=layers, heads=heads, kv=1, d=nope + rope, v=v, kv_elements=rank + rope,
-                      decode_qk_dim=rank + rope, decode_v_dim=rank, **more)
+            self.core(
+                layers=layers,
+                heads=heads,
+                kv=1,
+                d=nope + rope,
+                v=v,
+                kv_elements=rank + rope,
+                decode_qk_dim=rank + rope,
+                decode_v_dim=rank,
+                **more,
+            )
 
     def indexer(self, layers=None, prefix="self_attn.indexer."):
         """The lightning indexer of DeepSeek sparse attention: its own small query and key, and a weight per index head."""
@@ -202,8 +263,18 @@ class Build:
         self.linear(prefix + "weights_proj", ATTN, heads, self.hidden, layers=layers)
 
     # Feed-forward.
-    def gated_mlp(self, ff=None, *, layers=None, prefix="mlp.", bias=False, group=MLP, names=("gate_proj", "up_proj", "down_proj"), fused=None,
-                  hidden=None):
+    def gated_mlp(
+        self,
+        ff=None,
+        *,
+        layers=None,
+        prefix="mlp.",
+        bias=False,
+        group=MLP,
+        names=("gate_proj", "up_proj", "down_proj"),
+        fused=None,
+        hidden=None,
+    ):
         """Gate, up and down (SwiGLU, GeGLU); fused: the name of one gate-and-up matrix."""
         ff, h = ff or self.ff, hidden or self.hidden
         if fused:
@@ -219,10 +290,32 @@ class Build:
         self.linear(prefix + names[0], group, ff, h, layers=layers, bias=bias)
         self.linear(prefix + names[1], group, h, ff, layers=layers, bias=bias)
 
-    def moe(self, experts: int, active: int, ff: int, *, layers=None, shared_ff=0, shared_gate=False, router="mlp.gate", prefix="mlp.experts.",
-            names=("gate_proj", "up_proj", "down_proj"), fused=None, gated=True, bias=False, router_bias=False, shared="mlp.shared_experts.",
-            hidden=None, router_experts=None, shared_gated=True, router_dtype="", shared_bias=False, shared_names=("gate_proj", "up_proj", "down_proj"),
-            shared_fused=None, shared_hidden=None):
+    def moe(
+        self,
+        experts: int,
+        active: int,
+        ff: int,
+        *,
+        layers=None,
+        shared_ff=0,
+        shared_gate=False,
+        router="mlp.gate",
+        prefix="mlp.experts.",
+        names=("gate_proj", "up_proj", "down_proj"),
+        fused=None,
+        gated=True,
+        bias=False,
+        router_bias=False,
+        shared="mlp.shared_experts.",
+        hidden=None,
+        router_experts=None,
+        shared_gated=True,
+        router_dtype="",
+        shared_bias=False,
+        shared_names=("gate_proj", "up_proj", "down_proj"),
+        shared_fused=None,
+        shared_hidden=None,
+    ):
         """Routed experts (each token uses `active` of them), their router, and experts every token uses.
 
         shared_ff: total width of the shared experts, 0 for none. gated: gate, up and down rather than up and down.
@@ -233,7 +326,9 @@ class Build:
         if layers == ():
             return
         if router:
-            self.linear(router, ROUTER, router_experts or experts, self.hidden, layers=layers, bias=router_bias, own_dtype=router_dtype)
+            self.linear(
+                router, ROUTER, router_experts or experts, self.hidden, layers=layers, bias=router_bias, own_dtype=router_dtype
+            )
         many = {"layers": layers, "copies": experts, "active": active, "bias": bias}
         if gated and fused:
             self.linear(prefix + fused, EXPERTS, 2 * ff, h, **many)
@@ -244,9 +339,26 @@ class Build:
         self.linear(prefix + names[2], EXPERTS, h, ff, **many)
         if shared_ff:
             if shared_gated:
-                self.gated_mlp(shared_ff, layers=layers, prefix=shared, group=SHARED, bias=shared_bias, names=shared_names, fused=shared_fused, hidden=shared_hidden)
+                self.gated_mlp(
+                    shared_ff,
+                    layers=layers,
+                    prefix=shared,
+                    group=SHARED,
+                    bias=shared_bias,
+                    names=shared_names,
+                    fused=shared_fused,
+                    hidden=shared_hidden,
+                )
             else:
-                self.plain_mlp(shared_ff, layers=layers, prefix=shared, group=SHARED, bias=shared_bias, names=shared_names[1:], hidden=shared_hidden)
+                self.plain_mlp(
+                    shared_ff,
+                    layers=layers,
+                    prefix=shared,
+                    group=SHARED,
+                    bias=shared_bias,
+                    names=shared_names[1:],
+                    hidden=shared_hidden,
+                )
             if shared_gate:
                 self.linear("mlp.shared_expert_gate", SHARED, 1, self.hidden, layers=layers)
 
@@ -255,10 +367,28 @@ class Build:
         """A state of constant size. state_bytes: per sequence per layer [bytes]; flops_per_token: of the scan, per layer [FLOP]."""
         layers = self.all if layers is None else tuple(layers)
         if layers:
-            self.recurrents.append(Recurrent(layers=layers, kind=kind, state_bytes=int(state_bytes), flops_per_token=float(flops_per_token)))
+            self.recurrents.append(
+                Recurrent(layers=layers, kind=kind, state_bytes=int(state_bytes), flops_per_token=float(flops_per_token))
+            )
 
-    def mamba2(self, *, heads, head_dim, state, groups, kernel=4, conv_bias=True, proj_bias=False, out_bias=None, layers=None, prefix="mamba.", norm=True,
-               group=RECURRENT, inner=None, hidden=None):
+    def mamba2(
+        self,
+        *,
+        heads,
+        head_dim,
+        state,
+        groups,
+        kernel=4,
+        conv_bias=True,
+        proj_bias=False,
+        out_bias=None,
+        layers=None,
+        prefix="mamba.",
+        norm=True,
+        group=RECURRENT,
+        inner=None,
+        hidden=None,
+    ):
         """Mamba-2: one input projection (gate, x, B, C, dt), a depthwise convolution, the state-space scan, a gated norm, an output projection."""
         inner, hidden = inner or heads * head_dim, hidden or self.hidden
         conv = inner + 2 * groups * state
@@ -272,19 +402,46 @@ class Build:
             self.norm(prefix + "norm", size=inner, layers=layers)
         self.linear(prefix + "out_proj", group, hidden, inner, layers=layers, bias=proj_bias if out_bias is None else out_bias)
         # Per token: the convolution, then decay, outer product and read-out of a heads x head_dim x state matrix.
-        self.recurrent("mamba2", conv * kernel * BF16 + heads * head_dim * state * FP32, 2 * conv * kernel + 6 * heads * head_dim * state, layers)
+        self.recurrent(
+            "mamba2",
+            conv * kernel * BF16 + heads * head_dim * state * FP32,
+            2 * conv * kernel + 6 * heads * head_dim * state,
+            layers,
+        )
 
     def delta_state(self, kind, conv, kernel, heads, key, value, layers):
         """State of a gated delta rule: a convolution's last inputs and a key x value matrix per head (kept in fp32)."""
         # Per token: decay, read the old value, write the correction, read out; two FLOPs an element each, one for the decay.
-        self.recurrent(kind, conv * kernel * BF16 + heads * key * value * FP32, 2 * conv * kernel + 7 * heads * key * value, layers)
+        self.recurrent(
+            kind, conv * kernel * BF16 + heads * key * value * FP32, 2 * conv * kernel + 7 * heads * key * value, layers
+        )
 
     def done(self, *, id: str, family: str, name: str = "", source: str = "", quantization=None) -> Architecture:
         """The finished model."""
         c = self.c
-        context = next((c.raw.get(k) for k in ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "max_sequence_length")
-                        if isinstance(c.raw.get(k), int) and not isinstance(c.raw.get(k), bool)), None)
+        context = next(
+            (
+                c.raw.get(k)
+                for k in ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "max_sequence_length")
+                if isinstance(c.raw.get(k), int) and not isinstance(c.raw.get(k), bool)
+            ),
+            None,
+        )
         return Architecture(
-            id=id, family=family, name=name, source=source, hidden=self.hidden, layer_count=self.n, vocab=self.vocab, tied=self.tied,
-            heads=max((a.heads for a in self.attentions), default=0), tensors=tuple(self.tensors), attentions=tuple(self.attentions),
-            recurrents=tuple(self.recurrents), max_context=context, quantization=quantization, assumed=tuple(c.assumed), notes=tuple(self.notes))
+            id=id,
+            family=family,
+            name=name,
+            source=source,
+            hidden=self.hidden,
+            layer_count=self.n,
+            vocab=self.vocab,
+            tied=self.tied,
+            heads=max((a.heads for a in self.attentions), default=0),
+            tensors=tuple(self.tensors),
+            attentions=tuple(self.attentions),
+            recurrents=tuple(self.recurrents),
+            max_context=context,
+            quantization=quantization,
+            assumed=tuple(c.assumed),
+            notes=tuple(self.notes),
+        )

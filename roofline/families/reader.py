@@ -17,7 +17,12 @@ from ..errors import InputError
 LARGEST = {"layers": 10_000, "size": 1_000_000, "vocab": 100_000_000, "experts": 100_000, "context": 1_000_000_000}
 _MISSING = object()
 # Names that older configs use for kinds of layers.
-_LEGACY_KINDS = {"mamba": "linear_attention", "attention": "full_attention", "deepseek_sparse_attention": "indexed_attention", "qwen_sparse_attention": "indexed_attention"}
+_LEGACY_KINDS = {
+    "mamba": "linear_attention",
+    "attention": "full_attention",
+    "deepseek_sparse_attention": "indexed_attention",
+    "qwen_sparse_attention": "indexed_attention",
+}
 
 
 @lru_cache(maxsize=1)
@@ -84,7 +89,8 @@ class Reader:
             return fallback
         raise InputError(self.field(name), None, f"is missing and must be given for a {self.type} model")
 
-    def _whole(self, name: str, value, low: int, high: int | None) -> int:
+    def whole(self, name: str, value, low: int = 1, high: int | None = None) -> int:
+        """Check that a value of a field is a whole number in range."""
         high = largest(name) if high is None else high
         if isinstance(value, float) and isfinite(value) and value == int(value):
             value = int(value)  # some tools write 4096.0
@@ -95,17 +101,19 @@ class Reader:
     def need(self, name: str) -> int:
         """A size nothing can run without: at the top level of a config it must be written down."""
         if not self.path and not self.has(name):
-            raise InputError(self.field(name), None, f"is missing and must be given for a {self.type} model (no default is assumed for it)")
-        return self._whole(name, self.get(name), 1, None)
+            raise InputError(
+                self.field(name), None, f"is missing and must be given for a {self.type} model (no default is assumed for it)"
+            )
+        return self.whole(name, self.get(name), 1, None)
 
     def int(self, name: str, low: int = 1, high: int | None = None, fallback=_MISSING) -> int:
         """A whole number in range."""
-        return self._whole(name, self.get(name, fallback), low, high)
+        return self.whole(name, self.get(name, fallback), low, high)
 
     def opt(self, name: str, low: int = 1, high: int | None = None, fallback=None) -> int | None:
         """A whole number in range, or None where the config says null (or the field does not exist)."""
         value = self.get(name, fallback)
-        return None if value is None else self._whole(name, value, low, high)
+        return None if value is None else self.whole(name, value, low, high)
 
     def num(self, name: str, low: float, high: float, fallback=_MISSING) -> float:
         """A number in range."""
@@ -143,14 +151,14 @@ class Reader:
 
     def indices(self, name: str, fallback=None) -> set:
         """A list of layer indices, as a set (empty for null)."""
-        return {self._whole(name, v, -LARGEST["layers"], LARGEST["layers"]) for v in self.items(name, fallback=fallback) or ()}
+        return {self.whole(name, v, -LARGEST["layers"], LARGEST["layers"]) for v in self.items(name, fallback=fallback) or ()}
 
     def each(self, name: str, count: int, low: int = 1) -> list:
         """A whole number per layer: the config gives one for all, or a list of `count`."""
         value = self.get(name)
         if isinstance(value, (list, tuple)):
-            return [self._whole(name, v, low, None) for v in self.items(name, count)]
-        return [self._whole(name, value, low, None)] * count
+            return [self.whole(name, v, low, None) for v in self.items(name, count)]
+        return [self.whole(name, value, low, None)] * count
 
     def kinds(self, name: str, count: int, rule, allowed: tuple) -> list:
         """A kind of layer per layer: the list the config gives, else `rule(i)`."""

@@ -20,7 +20,13 @@ def axk1(m: Build):
     if dense:
         m.gated_mlp(layers=dense)
     ff = c.int("moe_intermediate_size")
-    m.moe(c.int("n_routed_experts"), c.int("num_experts_per_tok"), ff, layers=layers, shared_ff=ff * (c.opt("n_shared_experts", 0) or 0))
+    m.moe(
+        c.int("n_routed_experts"),
+        c.int("num_experts_per_tok"),
+        ff,
+        layers=layers,
+        shared_ff=ff * (c.opt("n_shared_experts", 0) or 0),
+    )
     m.norm(*TWO_NORMS)
     m.norm("mlp.post_mlp_layernorm", layers=layers)
 
@@ -30,8 +36,8 @@ def lfm3(m: Build):
     """Short convolutions, gated full and sliding attention."""
     c, h = m.c, m.hidden
     m.embed(norm="model.embedding_norm")
-    rule = lambda i: "full_attention" if i % 4 == 2 else "sliding_attention" if i % 4 == 0 and i else "conv"
-    kinds = c.kinds("layer_types", m.n, rule, (*SLIDING, "conv"))
+    period = ("sliding_attention", "conv", "full_attention", "conv")
+    kinds = c.kinds("layer_types", m.n, lambda i: period[i % 4] if i else "conv", (*SLIDING, "conv"))
     conv = m.where(lambda i: kinds[i] == "conv")
     attended = others(m, conv)
     for kind, window in (("full_attention", None), ("sliding_attention", c.opt("sliding_window"))):
@@ -57,7 +63,12 @@ def kolibri1(m: Build):
     for layers, w in m.sliding(c.kinds("layer_types", m.n, every(5), SLIDING), c.opt("sliding_window")):
         m.core(layers=layers, window=w)
     m.gqa(qk_norm="head", core=False)
-    m.moe(c.int("num_experts"), c.int("num_experts_per_tok"), c.int("moe_intermediate_size"), shared_ff=c.int("shared_expert_intermediate_size", 0))
+    m.moe(
+        c.int("num_experts"),
+        c.int("num_experts_per_tok"),
+        c.int("moe_intermediate_size"),
+        shared_ff=c.int("shared_expert_intermediate_size", 0),
+    )
     m.norm(*TWO_NORMS, "post_self_attn_layernorm", "post_mlp_layernorm")
 
 
@@ -67,14 +78,30 @@ def bailing_hybrid(m: Build):
     c, h = m.c, m.hidden
     m.embed(tied=False)
     period = c.int("layer_group_size")
-    kinds = c.kinds("layer_types", m.n, lambda i: "linear_attention" if (i + 1) % period else "full_attention", ("full_attention", "linear_attention"))
+    kinds = c.kinds(
+        "layer_types",
+        m.n,
+        lambda i: "linear_attention" if (i + 1) % period else "full_attention",
+        ("full_attention", "linear_attention"),
+    )
     full, linear = m.where(lambda i: kinds[i] == "full_attention"), m.where(lambda i: kinds[i] != "full_attention")
     m.mla(layers=full, bias=c.flag("attention_bias"))
     m.linear("self_attn.g_proj", ATTN, m.heads, h, layers=full)
     heads, p = c.opt("linear_num_heads", fallback=None) or m.heads, "self_attn."
-    d, kernel = c.opt("linear_head_dim", fallback=None) or c.int("head_dim"), c.opt("linear_conv_kernel_dim", fallback=None) or c.int("short_conv_kernel_size")
+    d, kernel = (
+        c.opt("linear_head_dim", fallback=None) or c.int("head_dim"),
+        c.opt("linear_conv_kernel_dim", fallback=None) or c.int("short_conv_kernel_size"),
+    )
     width = heads * d
-    for name, rows, cols in (("q_proj", width, h), ("k_proj", width, h), ("v_proj", width, h), ("f_proj", width, h), ("b_proj", heads, h), ("g_proj", width, h), ("o_proj", h, width)):
+    for name, rows, cols in (
+        ("q_proj", width, h),
+        ("k_proj", width, h),
+        ("v_proj", width, h),
+        ("f_proj", width, h),
+        ("b_proj", heads, h),
+        ("g_proj", width, h),
+        ("o_proj", h, width),
+    ):
         m.linear(p + name, RECURRENT, rows, cols, layers=linear)
     m.vector(p + "conv1d", RECURRENT, 3 * width * kernel, layers=linear)
     m.vector(p + "dt_bias", RECURRENT, width, layers=linear)

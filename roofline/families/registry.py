@@ -7,8 +7,10 @@ FAMILIES: dict = {}  # model_type -> the function that adds its parts to a Build
 
 def family(*model_types: str):
     """Register a description for these model_types."""
+
     def register(describe):
         for model_type in model_types:
             FAMILIES[model_type] = describe
         return describe
+
     return register

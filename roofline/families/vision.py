@@ -21,15 +21,33 @@ class Tower:
     def matrix(self, name: str, rows: int, cols: int, copies: int = 1, bias: bool = False):
         """A matrix held `copies` times, and its bias."""
         if rows and cols and copies:
-            self.m.tensors.append(Tensor(name=f"{self.prefix}.{name}", group="vision", rows=rows, cols=cols, copies=copies, active=copies, kind="idle"))
+            self.m.tensors.append(
+                Tensor(
+                    name=f"{self.prefix}.{name}", group="vision", rows=rows, cols=cols, copies=copies, active=copies, kind="idle"
+                )
+            )
             self.small += rows * copies * bias
 
     def vectors(self, *sizes: int):
         """Norms, biases, position tables."""
         self.small += sum(sizes)
 
-    def blocks(self, depth: int, h: int, ff: int, *, qkv_bias=True, k_bias=True, out_bias=True, mlp_bias=True, gated=False, norms=4, width=None, kv=None,
-               extra=0):
+    def blocks(
+        self,
+        depth: int,
+        h: int,
+        ff: int,
+        *,
+        qkv_bias=True,
+        k_bias=True,
+        out_bias=True,
+        mlp_bias=True,
+        gated=False,
+        norms=4,
+        width=None,
+        kv=None,
+        extra=0,
+    ):
         """`depth` transformer blocks: q, k, v and output of `width` features, a plain or gated MLP, `norms` vectors of the hidden size."""
         width = width or h
         kv = kv or width
@@ -94,7 +112,16 @@ def pixtral(m: Build, v: Reader, prefix: str = "vision_tower") -> int:
     h, p = v.int("hidden_size"), side(v, "patch_size")
     t = Tower(m, prefix)
     t.matrix("patch_conv", h, v.int("num_channels", fallback=3) * p * p)
-    t.blocks(v.int("num_hidden_layers"), h, v.int("intermediate_size"), qkv_bias=False, out_bias=False, mlp_bias=False, gated=True, norms=2)
+    t.blocks(
+        v.int("num_hidden_layers"),
+        h,
+        v.int("intermediate_size"),
+        qkv_bias=False,
+        out_bias=False,
+        mlp_bias=False,
+        gated=True,
+        norms=2,
+    )
     t.vectors(h)
     t.done()
     return h
@@ -107,7 +134,12 @@ def qwen(m: Build, v: Reader, prefix: str = "visual"):
     h = v.int("embed_dim") if old else v.int("hidden_size")
     depth, merge = v.int("depth"), v.int("spatial_merge_size") ** 2
     t = Tower(m, prefix)
-    t.matrix("patch_embed.proj", h, v.int("in_channels", fallback=3) * side(v, "temporal_patch_size") * side(v, "patch_size") ** 2, bias=not old and not gated)
+    t.matrix(
+        "patch_embed.proj",
+        h,
+        v.int("in_channels", fallback=3) * side(v, "temporal_patch_size") * side(v, "patch_size") ** 2,
+        bias=not old and not gated,
+    )
     ff = int(v.num("mlp_ratio", 0.1, 100) * h) if old else v.int("intermediate_size")
     t.blocks(depth, h, ff, gated=gated, norms=2 if gated else 4)
     out = v.int("hidden_size") if old else v.int("out_hidden_size")
@@ -153,11 +185,33 @@ def llama4(m: Build, v: Reader, text: int):
 
 def gemma4(m: Build, v: Reader, text: int):
     """Gemma 4: four norms a block, a norm on queries and keys, a table of 2-D positions."""
-    h, ff, heads, kv, d, depth = (v.int(k) for k in ("hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads", "head_dim", "num_hidden_layers"))
+    h, ff, heads, kv, d, depth = (
+        v.int(k)
+        for k in (
+            "hidden_size",
+            "intermediate_size",
+            "num_attention_heads",
+            "num_key_value_heads",
+            "head_dim",
+            "num_hidden_layers",
+        )
+    )
     t = Tower(m, "vision_tower")
     t.matrix("patch_embedder", h, 3 * side(v, "patch_size") ** 2)
     t.vectors(2 * v.int("position_embedding_size") * h)
-    t.blocks(depth, h, ff, qkv_bias=v.flag("attention_bias"), out_bias=v.flag("attention_bias"), mlp_bias=False, gated=True, norms=4, width=heads * d, kv=kv * d, extra=2 * d)
+    t.blocks(
+        depth,
+        h,
+        ff,
+        qkv_bias=v.flag("attention_bias"),
+        out_bias=v.flag("attention_bias"),
+        mlp_bias=False,
+        gated=True,
+        norms=4,
+        width=heads * d,
+        kv=kv * d,
+        extra=2 * d,
+    )
     t.matrix("embedding_projection", text, h)
     t.done()
 
@@ -167,8 +221,14 @@ def internvl(m: Build, v: Reader) -> int:
     h, p = v.int("hidden_size"), side(v, "patch_size")
     t = Tower(m, "vision_tower")
     t.matrix("patch_embeddings", h, v.int("num_channels", fallback=3) * p * p, bias=True)
-    t.blocks(v.int("num_hidden_layers"), h, v.int("intermediate_size"), qkv_bias=v.flag("attention_bias"), extra=2 * h + (2 * h if v.flag("use_qk_norm", False) else 0),
-             norms=2 if v.word("norm_type", "layer_norm") == "rms_norm" else 4)
+    t.blocks(
+        v.int("num_hidden_layers"),
+        h,
+        v.int("intermediate_size"),
+        qkv_bias=v.flag("attention_bias"),
+        extra=2 * h + (2 * h if v.flag("use_qk_norm", False) else 0),
+        norms=2 if v.word("norm_type", "layer_norm") == "rms_norm" else 4,
+    )
     t.vectors(h, (patches(v) + 1) * h if v.flag("use_absolute_position_embeddings", True) else 0)
     if not v.flag("use_mean_pooling", True):
         t.vectors(2 * h)
@@ -178,9 +238,15 @@ def internvl(m: Build, v: Reader) -> int:
 
 def moonvit(m: Build, v: Reader, text: int):
     """Kimi's MoonViT and its patch merger. (The original checkpoints name the same sizes vt_hidden_size and so on.)"""
+
     def size(name: str, other: str) -> int:
         return v.int(other) if other in v.raw else v.int(name)
-    h, ff, depth = size("hidden_size", "vt_hidden_size"), size("intermediate_size", "vt_intermediate_size"), size("num_hidden_layers", "vt_num_hidden_layers")
+
+    h, ff, depth = (
+        size("hidden_size", "vt_hidden_size"),
+        size("intermediate_size", "vt_intermediate_size"),
+        size("num_hidden_layers", "vt_num_hidden_layers"),
+    )
     height, width = size("pos_emb_height", "init_pos_emb_height"), size("pos_emb_width", "init_pos_emb_width")
     merge = v.items("merge_kernel_size") or [2, 2]
     merged = h * merge[0] * merge[-1]
@@ -197,11 +263,25 @@ def glm(m: Build, v: Reader):
     """GLM-4.1V's encoder and merger."""
     h, out, merge, ff = v.int("hidden_size"), v.int("out_hidden_size"), v.int("spatial_merge_size"), v.int("intermediate_size")
     t = Tower(m, "visual")
-    t.matrix("patch_embed.proj", h, v.int("in_channels", fallback=3) * side(v, "temporal_patch_size") * side(v, "patch_size") ** 2, bias=True)
+    t.matrix(
+        "patch_embed.proj",
+        h,
+        v.int("in_channels", fallback=3) * side(v, "temporal_patch_size") * side(v, "patch_size") ** 2,
+        bias=True,
+    )
     ocr = v.type == "glm_ocr_vision"
     if ocr:
-        t.blocks(v.int("depth"), h, ff, qkv_bias=v.flag("attention_bias"), out_bias=v.flag("attention_bias"), mlp_bias=v.flag("attention_bias"), gated=True, norms=2,
-                 extra=2 * (h // v.int("num_heads")))
+        t.blocks(
+            v.int("depth"),
+            h,
+            ff,
+            qkv_bias=v.flag("attention_bias"),
+            out_bias=v.flag("attention_bias"),
+            mlp_bias=v.flag("attention_bias"),
+            gated=True,
+            norms=2,
+            extra=2 * (h // v.int("num_heads")),
+        )
         wide = out * v.int("in_channels", fallback=3)
     else:
         t.blocks(v.int("depth"), h, out, qkv_bias=v.flag("attention_bias"), out_bias=False, mlp_bias=False, gated=True, norms=2)
@@ -233,7 +313,9 @@ def minimax(m: Build, v: Reader, text: int, projector: int):
     """MiniMax-M3's encoder and its two-stage projector."""
     h, merge = v.int("hidden_size"), v.int("spatial_merge_size") ** 2
     t = Tower(m, "vision_tower")
-    t.matrix("embeddings.proj", h, v.int("num_channels", fallback=3) * side(v, "temporal_patch_size") * side(v, "patch_size") ** 2)
+    t.matrix(
+        "embeddings.proj", h, v.int("num_channels", fallback=3) * side(v, "temporal_patch_size") * side(v, "patch_size") ** 2
+    )
     t.blocks(v.int("num_hidden_layers"), h, v.int("intermediate_size"))
     t.vectors(2 * h)
     t.matrix("multi_modal_projector.linear_1", projector, h, bias=True)
@@ -245,13 +327,18 @@ def minimax(m: Build, v: Reader, text: int, projector: int):
 
 def roughly(m: Build, v: Reader, text: int, prefix: str = "vision"):
     """An encoder that is not described here, from its own sizes: blocks, patches, a patch merger and a projector, within a few per cent."""
+
     def first(*names, default=None):
         for name in names:
             value = v.get(name, None)
             if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= 1_000_000:
                 return value
         return default
-    h, depth = first("hidden_size", "embed_dim", "width", "d_model"), first("num_hidden_layers", "depth", "layers", "encoder_layers")
+
+    h, depth = (
+        first("hidden_size", "embed_dim", "width", "d_model"),
+        first("num_hidden_layers", "depth", "layers", "encoder_layers"),
+    )
     if not h or not depth:
         m.notes.append("The vision or audio part is not counted: its sizes are not in the config.")
         return
@@ -287,12 +374,19 @@ def conformer(m: Build, v: Reader, text: int):
 def perceiver(m: Build, top: Reader, h: int):
     """Idefics 2's connector: a gated projection and a few blocks in which latents attend to the image."""
     text, ff = m.hidden, m.ff
-    p = top.sub("perceiver_config", "idefics2_perceiver") or Reader({}, "idefics2_perceiver", path="perceiver_config", assumed=top.assumed)
-    heads, kv, d, depth, latents = (p.int(k) for k in ("resampler_n_heads", "num_key_value_heads", "resampler_head_dim", "resampler_depth", "resampler_n_latents"))
+    p = top.sub("perceiver_config", "idefics2_perceiver") or Reader(
+        {}, "idefics2_perceiver", path="perceiver_config", assumed=top.assumed
+    )
+    heads, kv, d, depth, latents = (
+        p.int(k)
+        for k in ("resampler_n_heads", "num_key_value_heads", "resampler_head_dim", "resampler_depth", "resampler_n_latents")
+    )
     t = Tower(m, "connector")
     t.matrix("modality_projection.gate_up_proj", 2 * ff, h)
     t.matrix("modality_projection.down_proj", text, ff)
-    t.blocks(depth, text, 4 * text, qkv_bias=False, out_bias=False, mlp_bias=False, gated=True, norms=3, width=heads * d, kv=kv * d)
+    t.blocks(
+        depth, text, 4 * text, qkv_bias=False, out_bias=False, mlp_bias=False, gated=True, norms=3, width=heads * d, kv=kv * d
+    )
     t.vectors(latents * text, text)
     t.done()
 

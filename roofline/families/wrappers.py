@@ -8,10 +8,24 @@ from .parts import Build
 from .reader import Reader
 from .registry import FAMILIES, family
 
-
 # Wrappers whose class takes tie_word_embeddings from the nested config where their own is false.
-_LISTEN = ("fast_vlm", "glm4v", "glm4v_moe", "glm_ocr", "hunyuan_vl", "llava", "llava_next_video", "llava_onevision", "minimax_m3_vl", "paddleocr_vl", "perception_lm",
-           "qwen2_5_vl", "qwen2_vl", "shieldgemma2", "video_llama_3")
+_LISTEN = (
+    "fast_vlm",
+    "glm4v",
+    "glm4v_moe",
+    "glm_ocr",
+    "hunyuan_vl",
+    "llava",
+    "llava_next_video",
+    "llava_onevision",
+    "minimax_m3_vl",
+    "paddleocr_vl",
+    "perception_lm",
+    "qwen2_5_vl",
+    "qwen2_vl",
+    "shieldgemma2",
+    "video_llama_3",
+)
 
 
 def language(m: Build, default: str, text: str = "text_config", tie: bool | None = None, flat: bool = True) -> Reader:
@@ -27,7 +41,9 @@ def language(m: Build, default: str, text: str = "text_config", tie: bool | None
     inner = top.sub(text, default)
     if inner is None:
         if not flat:
-            m.notes.append(f"The config has no {text}: like the reference implementation, this takes the sizes of its class and leaves the top-level ones aside.")
+            m.notes.append(
+                f"The config has no {text}: like the reference implementation, this takes the sizes of its class and leaves the top-level ones aside."
+            )
             inner = Reader({}, default, path=text, assumed=top.assumed)
         elif not top.has("hidden_size") and not top.has("num_hidden_layers"):
             raise InputError(text, None, f"is missing and must hold the language model of a {top.type} config")
@@ -59,7 +75,9 @@ def projected(m: Build, top: Reader, v: Reader | None, kind: str = "mlp"):
     h = vision.pixtral(m, v) if v.type == "pixtral" else vision.clip(m, v)
     layers = top.get("vision_feature_layer", -2)
     h *= len(layers) if isinstance(layers, list) else 1
-    vision.project(m, "multi_modal_projector", (m.hidden, h), (m.hidden, m.hidden), bias=top.flag("multimodal_projector_bias", True))
+    vision.project(
+        m, "multi_modal_projector", (m.hidden, h), (m.hidden, m.hidden), bias=top.flag("multimodal_projector_bias", True)
+    )
 
 
 @family("llava", "llava_next", "llava_next_video", "pixtral_llava")
