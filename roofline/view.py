@@ -13,10 +13,20 @@ GROUPS = ("attention_projection", "attention_core", "mlp", "experts", "shared_ex
 
 
 def seconds(value) -> str:
+    """A time [s] as text.
+
+    >>> seconds(0.0162).replace(THIN, " ")
+    '16.2 ms'
+    """
     return format_quantity(value, "s")
 
 
 def bytes_(value) -> str:
+    """A size [bytes] as text.
+
+    >>> bytes_(157e9).replace(THIN, " ")
+    '157 GB'
+    """
     return format_quantity(value, "B")
 
 
@@ -57,6 +67,7 @@ def times(value) -> str:
 
 
 def model_label(report: dict) -> str:
+    """The name of a Report's model."""
     return report["model"].get("name") or report["model"]["id"]
 
 
