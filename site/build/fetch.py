@@ -150,4 +150,4 @@ def chromium(python: Path) -> Path:
     run(["apt-get", "update", "-qq"], what="apt-get update")
     run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", "chromium"], what="installing chromium",
         env={"DEBIAN_FRONTEND": "noninteractive"})
-    return Path(shutil.which("chromium"))
+    return Path(shutil.which("chromium") or "/usr/bin/chromium")
