@@ -197,7 +197,7 @@ h2 { font-size: 1.1rem; margin: 2.5rem 0 .5rem }
 figure { margin: .75rem 0 } figure svg { width: 100%%; height: auto } figcaption { color: var(--muted); font-size: .875rem }
 .scroll { overflow-x: auto } table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; margin: .75rem 0; min-width: 40%% }
 th, td { text-align: left; vertical-align: top; padding: .3rem 1.1rem .3rem 0; border-bottom: 1px solid var(--rule) } th { color: var(--muted); font-weight: 600 }
-td.bar { min-width: 8rem } td.bar i { display: block; height: .55rem; margin-top: .35rem; background: var(--compute); border-radius: 2px }
+td.s { white-space: nowrap } td.bar { min-width: 8rem; width: 14rem } td.bar i { display: block; height: .55rem; margin-top: .35rem; background: var(--compute); border-radius: 2px }
 pre { background: color-mix(in srgb, var(--ink) 6%%, transparent); padding: .75rem 1rem; border-radius: 6px; white-space: pre-wrap; overflow-wrap: anywhere; font: 13px/1.5 ui-monospace, monospace }
 li { margin: .35rem 0 }
 """
@@ -227,8 +227,8 @@ def to_html(parts: list, title: str) -> str:
             head = "".join(f'<th scope="col">{escape(h)}</th>' for h in b.heads) + ('<th aria-hidden="true"></th>' if b.bars else "")
             body = ""
             for j, row in enumerate(b.rows):
-                bar = f'<td class="bar" aria-hidden="true"><i style="width:{100 * min(1, b.bars[j]):.1f}%"></i></td>' if b.bars else ""
-                body += "<tr>" + "".join(f"<td>{escape(str(c))}</td>" for c in row) + bar + "</tr>"
+                bar = f'<td class="bar" aria-hidden="true"><i style="width:{100 * b.bars[j] / max(b.bars):.1f}%"></i></td>' if b.bars and max(b.bars) else ""
+                body += "<tr>" + "".join(f"<td{' class=s' if len(str(c)) < 26 else ''}>{escape(str(c))}</td>" for c in row) + bar + "</tr>"
             out.append(f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>')
     style = _STYLE % (FONT, _variables("light"), _variables("dark"), _variables("light"))
     return (f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>{escape(title)}</title>'

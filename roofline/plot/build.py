@@ -102,13 +102,14 @@ def _phase_rows(report: dict) -> list:
     return rows
 
 
-def compare(reports, names=None, *, theme: str = "light", title: str = "", **options) -> Chart:
+def compare(reports, names=None, *, theme: str = "light", title: str | None = None, **options) -> Chart:
     """Several Reports on one chart: the roofs that each one's work runs at, and its two phases, one colour each.
 
     reports: Reports or their dicts; names: what the legend calls them (default: what differs between their scenarios).
     """
     reports = [_dict(r) for r in reports]
-    names = list(names or differences([r["scenario"] for r in reports]))
+    named = [{**r["scenario"], "model": r["model"]["name"], "hardware": r["hardware"]["name"]} for r in reports]
+    names = list(names or differences(named))
     roofs, points, legend, rows, seen = [], [], [], [], {}
     for i, (report, name) in enumerate(zip(reports, names, strict=True)):
         color, data = series(i), roofline_columns(report)
@@ -130,7 +131,11 @@ def compare(reports, names=None, *, theme: str = "light", title: str = "", **opt
     options.setdefault("subtitle", "square: prefill, circle: decode, each at its limit" + (" (hollow: does not fit)" if any(not p.timed for p in points) else ""))
     options.setdefault("x_label", X_LLM)
     options.setdefault("y_label", Y_CHIP)
-    return Chart(title=title or "Compared: " + " and ".join(names if len(names) < 4 else [f"{len(names)} scenarios"]), roofs=tuple(roofs), points=tuple(points),
+    if title is None:
+        same = reports[0]["model"]["name"] if len({r["model"]["name"] for r in reports}) == 1 else ""
+        listed = f"{', '.join(names[:-1])} and {names[-1]}" if 1 < len(names) < 4 else f"{len(names)} scenarios"
+        title = f"{same}: {listed}" if same else listed
+    return Chart(title=title, roofs=tuple(roofs), points=tuple(points),
                  legend=tuple(legend), rows=tuple(rows), theme=theme, **options)
 
 
@@ -140,6 +145,7 @@ def differences(scenarios) -> tuple:
     >>> differences([{"hardware": "h100-sxm", "batch": 8}, {"hardware": "b200", "batch": 8}])
     ('h100-sxm', 'b200')
     """
+    # What a field is when a scenario does not say.
     plain = [{k: v for k, v in s.items() if k not in ("resolved", "schema")} for s in scenarios]
     keys = [k for k in dict.fromkeys(k for s in plain for k in s) if len({repr(s.get(k)) for s in plain}) > 1]
     bare = {"model", "hardware", "weights"}

@@ -278,7 +278,7 @@ class _Taken:
             cost = 8 * (hit - own * 0.5) + 0.25 * crossed + 0.12 * rank
             if best is None or cost < best[0]:
                 best = (cost, align, dx, dy, box, hit)
-        if best is None or best[5] > (0.45 if bold else 0.2):
+        if best is None or best[5] > (0.45 if bold else 0.04):
             return None
         self.boxes.append(best[4])
         return best[1:4]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..errors import InputError, nearest
 from ..units import format_number, format_quantity, parse_quantity
@@ -135,6 +135,8 @@ def from_points(rows, roofs, *, theme: str = "light", title: str = "Roofline", *
     levels = [r.level for r in roofs if r.kind == "memory"]
     groups = list(dict.fromkeys(r.group for r in rows if r.group))
     many = any(len(r.bytes) > 1 for r in rows)
+    if many:  # each memory roof in the colour of the points that count its bytes
+        roofs = tuple(replace(r, color=r.color or series(levels.index(r.level))) if r.kind == "memory" else r for r in roofs)
     longest = max((r.seconds or 0 for r in rows), default=0)
     points, out, above = [], [], []
     for row in rows:

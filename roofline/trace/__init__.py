@@ -7,8 +7,8 @@
 from importlib import import_module
 
 _HOME = {
-    "Kernel": "data", "Op": "data", "Trace": "data", "rows": "data", "FUSIONS": "fusion", "fuse": "fusion", "record": "record",
-    "build_model": "targets", "load_function": "targets", "trace": "targets", "trace_function": "targets", "trace_model": "targets", "compare": "compare", "Comparison": "compare",
+    "Kernel": "data", "Op": "data", "Trace": "data", "rows": "data", "FUSIONS": "fusion", "fuse": "fusion", "record": "recorder",
+    "build_model": "targets", "load_function": "targets", "trace": "targets", "trace_function": "targets", "trace_model": "targets", "compare": "comparison", "Comparison": "comparison",
 }
 __all__ = sorted(_HOME)
 

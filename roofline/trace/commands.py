@@ -75,7 +75,7 @@ def _model(args, whole, repeats: int) -> tuple:
     if args.compare:
         from ..families import from_hf_config
         from ..operators import Pass
-        from .compare import compare
+        from .comparison import compare
         if args.dtype != "bf16":
             raise InputError("dtype", args.dtype, "must be bf16 to be compared with the engine's BF16 operators")
         arch = from_hf_config({k: v for k, v in config.items() if k != "quantization_config"}, id=name)

@@ -11,7 +11,7 @@ from statistics import median
 
 from ..errors import InputError
 from .data import Op, Trace
-from .record import record, require_torch
+from .recorder import record, require_torch
 
 DEVICES = ("meta", "cpu", "cuda")
 _DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "fp64": "float64"}
