@@ -33,8 +33,12 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--port", type=int, default=8000, help="serve: the port to start looking from (default 8000)")
     parser.add_argument("--numpy-wheel", type=Path, help="NumPy's WebAssembly wheel, if you have it (else it is fetched)")
     parser.add_argument("--no-numpy", action="store_true", help="leave NumPy out: the page then has no Explore view")
+    parser.add_argument("--site-url", default=os.environ.get("ROOFLINE_SITE_URL", ""), metavar="URL",
+                        help="where the site will stand, for the picture in previews of links (default: ROOFLINE_SITE_URL; the page itself needs no address)")
     parser.add_argument("--force", action="store_true", help="redo every step")
     options, rest = parser.parse_known_args(argv)
+    if options.site_url:
+        options.site_url = options.site_url.rstrip("/") + "/"
     if rest and options.command != "test":
         parser.error(f"unknown option {rest[0]}")
 
@@ -56,7 +60,7 @@ def build(options, _rest=()) -> int:
 
     started = time.monotonic()
     inputs = [ROOT / p for p in ("build.py", "pyproject.toml", "roofline", "site", "requirements/build.txt")]
-    stamp = fingerprint(inputs, extra=[options.no_numpy, str(options.numpy_wheel)])
+    stamp = fingerprint(inputs, extra=[options.no_numpy, str(options.numpy_wheel), options.site_url])
     dist = ROOT / "dist"
     if not options.force and (dist / "index.html").exists() and read_stamp("dist") == stamp:
         say(f"dist/ is up to date ({time.monotonic() - started:.1f} s)")

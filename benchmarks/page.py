@@ -109,7 +109,9 @@ def edits(browser, url: str, steps: int) -> dict:
     context = browser.new_context()
     page = context.new_page()
     page.goto(url)
-    page.wait_for_selector("html[data-ready][data-chart]", state="attached", timeout=120_000)
+    page.wait_for_selector("html[data-ready]", state="attached", timeout=120_000)
+    page.mouse.move(9, 9)  # Bokeh's chart comes when the visitor stirs
+    page.wait_for_selector("html[data-chart]", state="attached", timeout=30_000)
     page.wait_for_timeout(1500)
     page.evaluate(EDIT, 10)
     result = page.evaluate(EDIT, steps)

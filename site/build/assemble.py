@@ -37,16 +37,19 @@ def assemble(python: Path, dist: Path, options) -> None:
          lambda: _snapshot(python, pyodide, wheel, image), force)
     page = WORK / "prerender.json"
     step("prerender", "computing the default answer and its figures (CPython, Bokeh)",
-         fingerprint([*package, SITE / "py", SITE / "build" / "prerender.py", SITE / "i18n", ROOT / "requirements" / "build.txt"]), [page, WORK / "preview.png"],
+         fingerprint([*package, SITE / "py", SITE / "build" / "prerender.py", SITE / "build" / "still.py", SITE / "i18n", ROOT / "requirements" / "build.txt"]), [page, WORK / "preview.png"],
          lambda: run([python, SITE / "build" / "prerender.py", page], what="prerendering", env={"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0"}), force)
     views = WORK / "views"
     step("views", "making the views that are loaded on demand", fingerprint([*package, SITE / "learn", SITE / "build" / "views.py", ROOT / "requirements" / "build.txt"]),
          [views / "figures.json"], lambda: run([python, SITE / "build" / "views.py", views], what="making the views", env={"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0"}), force)
+    painted = WORK / "paint.json"
+    step("paint", "drawing the first answer with the page's own modules (Node)", fingerprint([page, SITE / "js", SITE / "i18n", SITE / "build" / "paint.mjs"]), [painted],
+         lambda: painted.write_text(run([fetch.node(python), SITE / "build" / "paint.mjs", page, SITE / "i18n" / "en.json"], what="drawing the first answer"), "utf-8"), force)
     say("writing dist/")
     fresh = WORK / "dist"
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir()
-    _write_site(fresh, json.loads(page.read_text("utf-8")), pyodide, wheel, image, wheels, numpy, views)
+    _write_site(fresh, json.loads(page.read_text("utf-8")), json.loads(painted.read_text("utf-8")), pyodide, wheel, image, wheels, numpy, views, options.site_url)
     shutil.rmtree(dist, ignore_errors=True)
     fresh.rename(dist)
 
@@ -63,7 +66,7 @@ def _snapshot(python: Path, pyodide: Path, wheel: Path, image: Path) -> None:
     say(f"  {made['modules']} modules, {made['raw'] / 1e6:.1f} MB raw, {made['packed'] / 1e6:.2f} MB packed")
 
 
-def _write_site(dist: Path, page: dict, pyodide: Path, wheel: Path, image: Path, wheels: dict, numpy: Path | None, views: Path) -> None:
+def _write_site(dist: Path, page: dict, painted: dict, pyodide: Path, wheel: Path, image: Path, wheels: dict, numpy: Path | None, views: Path, site_url: str) -> None:
     """Copy everything into its folder, then write what names it: manifest, service worker, index."""
     put = _Putter(dist)
     put.folder(f"pyodide-{fetch.PYODIDE_VERSION}", {n: pyodide / n for n in fetch.PYODIDE_FILES if n != "pyodide-lock.json"}, "engine", {"python_stdlib.zip": "extra"})
@@ -72,24 +75,29 @@ def _write_site(dist: Path, page: dict, pyodide: Path, wheel: Path, image: Path,
     bokeh = put.folder(f"bokeh-{page['bokeh']['version']}", {"bokeh.min.js": Path(page["bokeh"]["js"])}, "shell")
     if numpy:
         put.folder("numpy-" + numpy.name.split("-")[1], {numpy.name: numpy}, "extra")
-    names = {"preview.png": WORK / "preview.png", **{p.relative_to(SITE).as_posix(): p for d in ("css", "js", "i18n", "icons") for p in sorted((SITE / d).rglob("*")) if p.is_file() and p.name not in ("sw.js", "en.json")}}
+    whole = page["catalogue"]
+    lists = WORK / "catalogue.json"  # the lists of models and chips are wanted when one is chosen; the page itself names only its examples
+    lists.write_text(json.dumps({k: whole[k] for k in ("models", "chips")}, ensure_ascii=False, separators=(",", ":")), "utf-8")
+    ours = (SITE / "js" / "presets.mjs").read_text("utf-8")
+    named = {k: [row for row in whole[k] if f'"{row["id"]}"' in ours] for k in ("models", "chips")}
+    names = {"preview.png": WORK / "preview.png", "catalogue.json": lists, **{p.relative_to(SITE).as_posix(): p for d in ("css", "js", "i18n", "icons") for p in sorted((SITE / d).rglob("*")) if p.is_file() and p.name not in ("sw.js", "en.json")}}
     # English is in the HTML; other languages, the views and the icons of an installed page are not needed for the first paint.
-    late = lambda n: n.startswith(("i18n/", "js/views/")) or n == "css/views.css" or n.endswith(".png")
+    late = lambda n: n.startswith(("i18n/", "js/views/")) or n in ("css/views.css", "catalogue.json") or n.endswith(".png")
     app = put.folder("app", names, "shell", {n: "extra" if n == "preview.png" else "engine" for n in names if late(n)})
     on_demand = put.folder("views", {p.name: p for p in views.iterdir()}, "engine", {"measured.json": "extra"})
     by_name = {Path(a["path"]).name: {k: a[k] for k in ("path", "bytes", "sha256")} for a in put.assets}
     build = {
-        "version": page["version"], "pyodide": f"pyodide-{fetch.PYODIDE_VERSION}/", "app": app, "views": on_demand, "snapshot": by_name["snapshot.bin"], "wheel": by_name[wheel.name],
+        "version": page["version"], "pyodide": f"pyodide-{fetch.PYODIDE_VERSION}/", "app": app, "views": on_demand,  "snapshot": by_name["snapshot.bin"], "wheel": by_name[wheel.name],
         "bridge": by_name["bridge.py"], "micropip": by_name[wheels["micropip"].name], "packaging": by_name[wheels["packaging"].name],
         "numpy": by_name[numpy.name] if numpy else None, "wasm": by_name["pyodide.asm.wasm"], "lock": _lock(pyodide, by_name, wheels, numpy),
     }
-    build["build"] = hashlib.sha256(json.dumps([build, [a["sha256"] for a in put.assets], page], sort_keys=True).encode()).hexdigest()[:12]
+    build["build"] = hashlib.sha256(json.dumps([build, [a["sha256"] for a in put.assets], page, painted, site_url], sort_keys=True).encode()).hexdigest()[:12]
     index = (SITE / "index.html").read_text("utf-8")
     modules = "\n".join(f'<link rel="modulepreload" href="{app}js/{p.name}">' for p in sorted((SITE / "js").glob("*.mjs")) if p.name not in ("worker.mjs", "memory.mjs"))
     index = _fill(index, {
-        "app": app, "bokeh": bokeh, "build": build["build"], "version": page["version"], "modulepreload": modules, "build_json": _block(build),
-        "default_json": _block(page["default"]), "catalogue_json": _block(page["catalogue"]), "figures_json": _block(page["figures"]),
-        "words_json": _block(json.loads((SITE / "i18n" / "en.json").read_text("utf-8"))), **page["html"],
+        "app": app, "bokeh": f"{bokeh}bokeh.min.js", "site": site_url, "build": build["build"], "version": page["version"], "modulepreload": modules, "build_json": _block(build),
+        "default_json": _block(page["default"] | {"lever": painted["lever"]}), "catalogue_json": _block(whole | named), "figures_json": _block(page["figures"]),
+        "words_json": _block(json.loads((SITE / "i18n" / "en.json").read_text("utf-8"))), **page["html"], **painted["html"],
     })
     put.file("index.html", index.encode(), "shell")
     put.file("app.webmanifest", (SITE / "app.webmanifest").read_text("utf-8").replace("{{app}}", app).encode(), "shell")

@@ -23,6 +23,18 @@ function painted(columns) {
   return result;
 }
 
+/** @type {Promise<any> | null} */ let library = null;
+/** Bokeh, brought in when the first chart is wanted; a failed download is tried again by the next. @param {string} url @returns {Promise<any>} */
+export function bokeh(url) {
+  library ??= new Promise((resolve, reject) => {
+    const script = Object.assign(document.createElement("script"), { src: url, async: true });
+    script.onload = () => resolve(/** @type {any} */ (globalThis).Bokeh);
+    script.onerror = () => { library = null; script.remove(); reject(new Error(`${url} did not load`)); };
+    document.head.append(script);
+  });
+  return library;
+}
+
 export class Chart {
   /** @param {HTMLElement} box @param {any} item a json_item @param {string} name prefix of its named models */
   constructor(box, item, name) {
@@ -36,7 +48,7 @@ export class Chart {
 
   /** Embed (once). Resolves when the figure stands in its box. */
   async embed() {
-    const Bokeh = /** @type {any} */ (globalThis).Bokeh;
+    const Bokeh = await bokeh(document.documentElement.dataset.bokeh ?? "");
     const holder = document.createElement("div");
     holder.className = "bokeh";
     this.box.append(holder);

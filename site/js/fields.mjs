@@ -1,8 +1,9 @@
 // @ts-check
 // The question: every field of the form, built from one table, bound to the state. Values are text; Python reads the units.
 
-import { $, h, fill } from "./dom.mjs";
+import { $, h, fill, toast } from "./dom.mjs";
 import { named, t } from "./i18n.mjs";
+import { data } from "./lazy.mjs";
 import { pick } from "./picker.mjs";
 import { PRESETS } from "./presets.mjs";
 
@@ -30,10 +31,11 @@ export function roughly(text) {
 }
 
 export class Question {
-  /** @param {State} state @param {any} catalogue @param {() => void} openPaste */
-  constructor(state, catalogue, openPaste) {
+  /** @param {State} state @param {any} catalogue choices, and the models and chips of the examples @param {string} whole address of all models and chips @param {() => void} openPaste */
+  constructor(state, catalogue, whole, openPaste) {
     this.state = state;
     this.catalogue = catalogue;
+    this.whole = whole;
     this.openPaste = openPaste;
     /** @type {Map<string, any>} */ this.inputs = new Map();
   }
@@ -92,6 +94,7 @@ export class Question {
 
   /** Let the visitor choose a model or chip for a field. @param {string} field @param {"model" | "hardware"} what @param {boolean} [optional] */
   async choose(field, what, optional = false) {
+    try { await this.lists(); } catch (error) { return toast(/** @type {Error} */ (error).message); }
     const rows = what === "model" ? this.catalogue.models : this.catalogue.chips;
     const items = rows.map((/** @type {any} */ r) => ({ id: r.id, name: r.name, detail: r.detail, group: what === "model" ? r.group : r.vendor, words: what === "model" ? r.family : r.kind }));
     const extra = optional ? [{ id: "", label: t("picker.none_of_them") }] : what === "model" ? [{ id: "\0paste", label: t("paste.open") }] : [{ id: "custom", label: t("custom.open") }];
@@ -105,9 +108,15 @@ export class Question {
     $(`f-${field}`)?.focus();
   }
 
+  /** Bring in all models and chips. */
+  async lists() {
+    const whole = await data(this.whole);
+    if (this.catalogue.models !== whole.models) Object.assign(this.catalogue, whole);
+  }
+
   /** The name of a model or chip by id. @param {"models" | "chips"} list @param {string} id */
   nameOf(list, id) {
-    return this.catalogue[list].find((/** @type {any} */ r) => r.id === id)?.name ?? id;
+    return this.catalogue[list].find((/** @type {any} */ r) => r.id === id)?.name ?? this.answered?.[list]?.[id] ?? id;
   }
 
   /** Show the state's values; what is being typed in is left alone. */
@@ -153,6 +162,7 @@ export class Question {
   showResolved(view) {
     const { facts } = view;
     this.resolved = facts.chips;
+    this.answered = { models: { [facts.model.id]: facts.model.name }, chips: { [facts.hardware.id]: facts.hardware.name } };
     for (const axis of ["tp", "pp", "ep", "dp"]) { const input = this.inputs.get(axis)?.input; if (input) input.placeholder = String(facts.layout[axis]); }
     for (const name of ["weights", "activations", "kv"]) {
       const first = this.inputs.get(name)?.input?.options?.[0];

@@ -4,11 +4,12 @@
 import { showChartTable, showFigures, showFinding, showNotices } from "./answer.mjs";
 import { showBoot } from "./boot.mjs";
 import { RooflineChart, readPalette } from "./charts.mjs";
-import { $, debounce, fill, h, toast } from "./dom.mjs";
+import { $, debounce, toast } from "./dom.mjs";
 import { Engine } from "./engine.mjs";
 import { openExplanation } from "./explain.mjs";
 import { Question } from "./fields.mjs";
-import { language, rich, t, useEnglish, useLanguage } from "./i18n.mjs";
+import { language, t, useEnglish, useLanguage } from "./i18n.mjs";
+import { firstOf, showLever } from "./lever.mjs";
 import { keepOffline } from "./offline.mjs";
 import { showGlosses } from "./gloss.mjs";
 import { lazyTab } from "./lazy.mjs";
@@ -18,16 +19,17 @@ import { Sentence } from "./sentence.mjs";
 import { openShare } from "./share.mjs";
 import { State, splitFragment } from "./state.mjs";
 import { compareTab, leversTab, sweepTab } from "./studies.mjs";
+import { keepStill } from "./still.mjs";
 import { Tabs } from "./tabs.mjs";
 
 const data = (/** @type {string} */ name) => JSON.parse($(`data-${name}`).textContent);
 const build = data("build"), catalogue = data("catalogue"), figures = data("figures"), first = data("default");
 useEnglish(data("words"));
 
-let result = first, touched = false, notices = /** @type {string[]} */ ([]), tabs = /** @type {Tabs | null} */ (null), rest = 0;
+let result = first, lever = first.lever, touched = false, notices = /** @type {string[]} */ ([]), tabs = /** @type {Tabs | null} */ (null), rest = 0;
 const state = new State(catalogue.default);
 const engine = new Engine(build, new URL("./worker.mjs", import.meta.url).href, new URL("./", document.baseURI).href);
-const question = new Question(state, catalogue, () => openPaste(page));
+const question = new Question(state, catalogue, `${build.app}catalogue.json`, () => openPaste(page));
 const sentence = new Sentence(state, question);
 const chart = new RooflineChart($("roofline"), figures.roofline);
 const page = { state, engine, figures, question, sentence, chart, charts: [chart], latest: () => result, describe: () => `${question.label("model")}, ${state.get("devices") || 1} × ${question.label("hardware")}` };
@@ -39,6 +41,7 @@ function show() {
   sentence.answer(result);
   showFigures(result.view, (key) => openExplanation(page, key));
   if (chart.doc) chart.show(result.chart);
+  else if (result !== first) wantChart();
   cancelAnimationFrame(rest);
   rest = requestAnimationFrame(() => setTimeout(showRest, 0));
 }
@@ -62,16 +65,14 @@ function keepAddress() {
 }
 const announce = debounce(() => { $("summary").textContent = sentence.text(); }, 900);
 
-// Changes of software that leave the load and the chips alone; the first of them by gain is named under the sentence.
-const SOFT = /^(weights-fp8|weights-nvfp4|kv-fp8|fused|paged|ep|no-speculation)$/;
-const firstLever = debounce(async () => {
+const tryLever = (/** @type {any} */ row) => { state.set(row.change, { push: true }); toast(t("applied", { what: row.title }), t("undo"), () => state.undo()); };
+const nameLever = debounce(async () => {
   const form = state.form;
   try {
     const { rows } = await engine.ask("levers", { form, goal: "tpot" });
     if (form !== state.form) return;
-    const best = rows.find((/** @type {any} */ r) => SOFT.test(r.id) && r.good.tpot > 0);
-    $("lever").hidden = !best;
-    if (best) fill($("lever"), ...rich("lever.first", { title: best.title, gain: h("span", { class: "num" }, best.gain.tpot) }), " ", h("button", { type: "button", class: "link", onclick: () => { state.set(best.change, { push: true }); toast(t("applied", { what: best.title }), t("undo"), () => state.undo()); } }, t("lever.try")));
+    lever = firstOf(rows);
+    showLever(lever, tryLever);
   } catch { /* the lever is a courtesy: without it the answer stands */ }
 }, 500);
 
@@ -86,7 +87,7 @@ async function ask() {
     show();
     state.fragment = result.fragment;
     announce();
-    firstLever();
+    nameLever();
     document.documentElement.dataset.answered = String(Number(document.documentElement.dataset.answered ?? 0) + 1);
   } catch (error) {
     const problem = /** @type {import("./engine.mjs").EngineError} */ (error);
@@ -142,6 +143,7 @@ async function setLanguage(name, keep = true) {
   question.draw();
   sentence.draw();
   tabs?.draw();
+  showLever(lever, tryLever);
   if (chart.doc) chart.words();
   chart.shown.phase_labels = null;
   show();
@@ -168,6 +170,8 @@ function start() {
   tabs = new Tabs([operatorsTab(page.latest), timeTab(page.latest), memoryTab(page.latest), sweepTab(page), leversTab(page), compareTab(page), ...["learn"].map((id) => lazyTab(page, id)), methodTab(page.latest)], (id) => { state.page.view = id === "operators" ? /** @type {any} */ (undefined) : id; state.writeAddress(); });
   tabs.draw();
   show();
+  showLever(lever, tryLever);
+  keepStill($("roofline"), first.chart);
   showBoot(engine);
   engine.start();
 
@@ -176,8 +180,9 @@ function start() {
     $("engine-state").dataset.ms = String(detail.ms.ready);
     $("engine-state").textContent = t("engine.ready", { s: (detail.ms.ready / 1000).toFixed(1), how: t(`engine.${detail.mode}`) });
     if (touched) ask();
-    else { tabs?.update(); firstLever(); }
+    else tabs?.update();
     keepOffline(() => touched);
+    question.lists().catch(() => {}); // asked for again when a list is opened
   });
   engine.addEventListener("failed", () => { document.documentElement.dataset.ready = "failed"; });
 
@@ -199,9 +204,22 @@ function start() {
   listenForConfigs(page);
   showGlosses(build);
   readAddress(true);
-  const embed = () => chart.embed().then(() => { chart.words(); chart.show(result.chart); document.documentElement.dataset.chart = "yes"; });
-  if (/** @type {any} */ (globalThis).Bokeh) embed();
-  else addEventListener("load", embed, { once: true });
+  for (const sign of ["pointermove", "pointerdown", "keydown", "wheel", "touchstart"]) addEventListener(sign, wantChart, { once: true, passive: true });
+}
+
+/** @type {Promise<void> | null} */ let charted = null;
+/** Put Bokeh's chart in the place of the still one: when the visitor first stirs, or when the answer is not the one drawn in the HTML. */
+function wantChart() {
+  charted ??= chart.embed().then(() => {
+    chart.words();
+    chart.show(result.chart);
+    document.documentElement.dataset.chart = "yes";
+  }).catch(() => {
+    charted = null; // the next answer tries again; until then the still picture stands only while it is this answer's
+    $("roofline").classList.toggle("gone", result !== first);
+    $("chart-table").closest("details").open ||= result !== first;
+    $("roofline").dataset.note = t("chart.failed");
+  });
 }
 
 start();

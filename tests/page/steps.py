@@ -31,6 +31,13 @@ def booted(page, url: str, mode: str = ""):
     """Open and wait until Python answers and the chart stands."""
     page.goto(url)
     page.wait_for_selector(f'html[data-ready{f"={mode!r}" if mode else ""}]', state="attached", timeout=BOOT_MS)
+    return charted(page)
+
+
+def charted(page):
+    """Stir, as a visitor does who reaches for the mouse: Bokeh's chart takes the place of the still one."""
+    page.mouse.move(2, 2)
+    page.mouse.move(4, 4)
     page.wait_for_selector("html[data-chart]", state="attached", timeout=BOOT_MS)
     return page
 

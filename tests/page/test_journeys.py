@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from steps import STEP_MS, booted, column, edit, sentence, settled, until
+from steps import STEP_MS, booted, charted, column, edit, sentence, settled, until
 
 LLAMA = {"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 14336,
          "vocab_size": 128256, "architectures": ["LlamaForCausalLM"]}
@@ -20,7 +20,8 @@ def test_an_answer_stands_before_python_is_up(fresh, site):
     page = fresh()
     page.route("**/worker.mjs", lambda route: None)  # never answered
     page.goto(site)
-    page.wait_for_selector("html[data-chart]", state="attached", timeout=30_000)
+    assert page.is_visible(".still") and "Decode" in page.inner_text(".still")  # the chart stands before its library is there
+    charted(page)
     assert "memory-bound" in sentence(page)
     assert per_user(page) > 10
     assert column(page, "phases", "marker") == ["square", "circle"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import server
-from steps import BOOT_MS, DIST, booted, edit, sentence, settled, until
+from steps import BOOT_MS, DIST, booted, charted, edit, sentence, settled, until
 
 pytestmark = pytest.mark.console_errors_expected
 
@@ -30,7 +30,8 @@ def test_offline_after_the_first_visit_under_a_sub_path(fresh):
     running.shutdown()
     running.server_close()
     page.reload()
-    page.wait_for_selector('html[data-ready="snapshot"][data-chart]', state="attached", timeout=BOOT_MS)
+    page.wait_for_selector('html[data-ready="snapshot"]', state="attached", timeout=BOOT_MS)
+    charted(page)
     settled(page)
     assert "5 requests" in sentence(page)
     page.select_option("#language", "zh")
@@ -47,7 +48,7 @@ def test_a_new_build_is_offered_without_losing_the_question(fresh, tmp_path):
     booted(page, url)
     page.wait_for_selector("html[data-offline]", state="attached", timeout=60_000)
     page.reload()
-    page.wait_for_selector("html[data-ready][data-chart]", state="attached", timeout=BOOT_MS)
+    page.wait_for_selector("html[data-ready]", state="attached", timeout=BOOT_MS)
     works(page)
     until(page, "location.hash.includes('batch=5')")
     # A new build: another page, and a service worker that lists it.
@@ -135,7 +136,7 @@ def test_a_slow_engine_leaves_the_page_usable(fresh, site):
     held = []
     page.route("**/snapshot.bin", lambda route: held.append(route))
     page.goto(site)
-    page.wait_for_selector("html[data-chart]", state="attached", timeout=30_000)
+    charted(page)
     page.fill("#f-batch", "5")
     page.click("#tab-time")
     assert "decode step" in page.inner_text("#panel-time")
