@@ -18,24 +18,20 @@ PLAIN = {
     "fuyu": ("persimmon", ""),
     "gemma4_unified": ("gemma4_unified_text", "gemma4_unified_vision"),
     "got_ocr2": ("qwen2", "got_ocr2_vision"),
-    "janus": ("llama", "janus_vision_model"),
     "molmo2": ("molmo2_text", "molmo2_vision"),
     "ovis2": ("qwen2", "ovis2_vision"),
     "paddleocr_vl": ("paddleocr_vl_text", "paddleocr_vl_vision"),
     "video_llama_3": ("qwen2", "video_llama_3_vision"),
     "perception_lm": ("llama", ""),
     "fast_vlm": ("qwen2", ""),
-    "gemma3n": ("gemma3n_text", "gemma3n_vision"),
     "kimi_vl": ("deepseek_v3", "moonvit"),
     "internvl_chat": ("qwen2", "intern_vit_6b"),
     "deepseek_vl_v2": ("deepseek_v2", ""),
     "qwen2_audio": ("qwen2", ""),
     "voxtral": ("llama", ""),
-    "cohere_asr": ("cohere", ""),
     "granite4_vision": ("granite", "siglip_vision_model"),
     "hyperclovax_vision_v2": ("hyperclovax", ""),
     "nemotron_h_omni": ("nemotron_h", ""),
-    "mistral_large4": ("mistral_large4_text", "pixtral"),
 }
 TEXT_NAMES = {"internvl_chat": "llm_config", "deepseek_vl_v2": "language_config", "hyperclovax_vision_v2": "text_config"}
 
@@ -161,6 +157,29 @@ def phi4_multimodal(m: Build):
         vision.project(m, "img_projection", (m.hidden, h), (m.hidden, m.hidden), norms=2 * h)
     if audio is not None:
         vision.conformer(m, audio, m.hidden)
+
+
+@family("gemma3n")
+def gemma3n(m: Build):
+    """Its MobileNet-V5 tower is known by name only (300 M); its audio encoder is 12 conformer blocks of about 24 h x h elements."""
+    top = language(m, "gemma3n_text")
+    v, audio = top.sub("vision_config", "gemma3n_vision"), top.sub("audio_config", "gemma3n_audio")
+    if v is not None:
+        t = vision.Tower(m, "vision_tower")
+        t.matrix("mobilenetv5_300m", 300_000, 1000)
+        t.matrix("embed_vision.projection", m.hidden, v.int("hidden_size"))
+        t.matrix("embed_vision.embedding", v.int("vocab_size"), v.int("hidden_size"))
+        t.done()
+    if audio is not None:
+        h, depth = audio.int("conf_hidden_size"), audio.int("conf_num_hidden_layers")
+        t = vision.Tower(m, "audio_tower")
+        t.matrix("conformer", 24 * h, h, depth)
+        t.matrix("embed_audio.projection", m.hidden, audio.int("hidden_size"))
+        t.matrix("embed_audio.embedding", audio.int("vocab_size"), audio.int("hidden_size"))
+        t.done()
+    if v is None and audio is None:
+        return absent(m)
+    m.notes.append("The vision and audio towers are counted within a few per cent, by name and by size.")
 
 
 @family("phi3_v")
