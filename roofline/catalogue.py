@@ -56,7 +56,7 @@ def _names() -> dict:
     for spell in (
         lambda r: [r["id"]],
         lambda r: [r["hub"].lower(), _key(r["hub"])],
-        lambda r: [_key(a) for a in r.get("aliases", ())],
+        lambda r: [spelling for a in r.get("aliases", ()) for spelling in (a.lower(), _key(a))],
         lambda r: [_bare(r["id"]), _bare(_key(r["hub"]))],
     ):
         for row in rows:
