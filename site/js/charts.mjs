@@ -3,7 +3,7 @@
 // Python's colour columns hold roles ("memory"); here they become colours of the theme.
 
 import { reducedMotion } from "./dom.mjs";
-import { placeLabels } from "./labels.mjs";
+import { measured, placeLabels } from "./labels.mjs";
 import { t } from "./i18n.mjs";
 
 const COLOURS = ["color", "paper"];
@@ -119,7 +119,7 @@ export class RooflineChart extends Chart {
   words() { this.label(t(this.box.clientWidth < 560 ? "chart.x.short" : "chart.x"), t("chart.y")); }
 
   /** The labels, where there is room for them in the frame as it is now. */
-  placed() { return placeLabels(this.sources, this.span, this.plot.inner_width, this.plot.inner_height); }
+  placed() { return placeLabels(this.sources, this.span, this.plot.inner_width, this.plot.inner_height, measured); }
 
   /** Show an answer's columns. @param {any} chart */
   show(chart) {

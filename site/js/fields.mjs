@@ -5,7 +5,7 @@ import { $, h, fill, toast } from "./dom.mjs";
 import { named, t } from "./i18n.mjs";
 import { data } from "./lazy.mjs";
 import { pick } from "./picker.mjs";
-import { PRESETS } from "./presets.mjs";
+import { PRESETS, presetOf } from "./presets.mjs";
 
 /** @typedef {import("./state.mjs").State} State */
 
@@ -132,9 +132,9 @@ export class Question {
     }
     const custom = this.state.get("hardware") === "custom", fold = /** @type {any} */ ($("fold-figures"));
     if (custom && fold && !fold.open) fold.open = true;
+    const preset = presetOf(this.state.form)?.id;
     for (const chip of $("presets").children) {
-      const form = PRESETS.find((p) => p.id === chip.dataset.preset)?.form ?? {};
-      chip.setAttribute("aria-pressed", String(JSON.stringify(Object.entries(form).sort()) === JSON.stringify(Object.entries(this.state.form).sort())));
+      chip.setAttribute("aria-pressed", String(chip.dataset.preset === preset));
     }
   }
 

@@ -11,6 +11,15 @@ export function textWidth(text, size) {
   return size * width;
 }
 
+/** @type {CanvasRenderingContext2D | null} */ let pen = null;
+/** How wide a text is in the font of the charts [px], where there is a canvas to ask. @param {string} text @param {number} size */
+export function measured(text, size) {
+  pen ??= document.createElement("canvas").getContext("2d");
+  if (!pen) return textWidth(text, size);
+  pen.font = `${size > 12.5 ? "bold " : ""}${size}px system-ui, sans-serif`;
+  return pen.measureText(text).width;
+}
+
 /** Area two boxes share [px²]. @param {Box} a @param {Box} b */
 const shared = (a, b) => Math.max(0, Math.min(a.right, b.right) - Math.max(a.left, b.left)) * Math.max(0, Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top));
 
@@ -23,10 +32,10 @@ function boxAt(x, middle, width, height, align) {
 /**
  * Give every label of the roofline chart its place.
  * @param {any} sources columns of the chart, words translated @param {{x0: number, x1: number, y0: number, y1: number}} range
- * @param {number} width of the frame [px] @param {number} height
+ * @param {number} width of the frame [px] @param {number} height @param {(text: string, size: number) => number} [wide] width of a text
  * @returns {any} new columns for phase_labels, roof_labels and ridges
  */
-export function placeLabels(sources, range, width, height) {
+export function placeLabels(sources, range, width, height, wide = textWidth) {
   const X = (/** @type {number} */ v) => (Math.log(v / range.x0) / Math.log(range.x1 / range.x0)) * width;
   const Y = (/** @type {number} */ v) => (1 - Math.log(v / range.y0) / Math.log(range.y1 / range.y0)) * height;
   const back = (/** @type {number} */ px) => range.x0 * (range.x1 / range.x0) ** (px / width);
@@ -53,6 +62,10 @@ export function placeLabels(sources, range, width, height) {
   around(phases, "y", () => 20);
   around(expected, "expected", () => 14);
   around(operators, "y", (i) => 0.7 * operators.size[i], 0.4);
+  sources.roofs?.xs.forEach((/** @type {number[]} */ [x0, x1], /** @type {number} */ i) => {
+    const [y0, y1] = sources.roofs.ys[i]; // the sloping roof is in the way of labels; a flat one has its label on top
+    if (y0 !== y1) for (let k = 0; k <= 50; k++) taken.push({ ...boxAt(X(x0) + ((X(x1) - X(x0)) * k) / 50, Y(y0) + ((Y(y1) - Y(y0)) * k) / 50, 6, 6, "center"), weight: 1.5 });
+  });
 
   const slope = Math.atan2(height / Math.log(range.y1 / range.y0), width / Math.log(range.x1 / range.x0));
   const used = (/** @type {number} */ i) => (sources.roofs?.width[i] ?? 0) > 2;
@@ -61,7 +74,7 @@ export function placeLabels(sources, range, width, height) {
     const text = roof_labels.text[i], x = X(roof_labels.x[i]), y = Y(roof_labels.y[i]);
     if (roof_labels.color[i] === "memory") {
       // Along its line, drawn as a row of small boxes above it; further up the line where the start is taken.
-      const w = textWidth(text, 12), across = Math.cos(slope), up = Math.sin(slope);
+      const w = wide(text, 12), across = Math.cos(slope), up = Math.sin(slope);
       return best([0, 0.15, 0.3, 0.45].map((share) => {
         const start = x + share * width * 0.6, rise = (start - x) * Math.tan(slope);
         const boxes = Array.from({ length: Math.ceil(w / 14) }, (_, k) => boxAt(start + 14 * k * across - 10 * up, y - rise - 14 * k * up - 10 * across, 14, 14, "center"));
@@ -71,7 +84,7 @@ export function placeLabels(sources, range, width, height) {
     // "BF16, FP16 990 TFLOP/s" where there is room, else "BF16 990 TFLOP/s", else "BF16".
     const short = text.replace(/^([^,]+),.*\s([\d.,]+\s\S+)$/u, "$1 $2");
     const places = [...new Set([text, short, short.split(" ")[0]])].flatMap((words) => {
-      const w = textWidth(words, 12);
+      const w = wide(words, 12);
       return [["left", x], ["right", width - 4], ["left", Math.max(4, x - w / 2)]].map(([align, at]) => ({ text: words, align, angle: 0, x: back(Number(at)), lift: 0, boxes: [boxAt(Number(at), y - 10, w, 14, String(align))] }));
     });
     return best(places);
@@ -80,7 +93,7 @@ export function placeLabels(sources, range, width, height) {
   const ids = [...roof_labels.text.keys()];
   for (const i of ids.filter(used)) roofs[i] = placeRoof(i);
   const phase = phase_labels.text.map((/** @type {string} */ text, /** @type {number} */ i) => {
-    const x = X(phase_labels.x[i]), y = Y(phase_labels.y[i]), w = textWidth(text, 13.5);
+    const x = X(phase_labels.x[i]), y = Y(phase_labels.y[i]), w = wide(text, 13);
     const first = phase_labels.align[i] === "right" ? [["right", -14], ["left", 14]] : [["left", 14], ["right", -14]];
     const places = [...first.flatMap(([align, dx]) => [16, -15, 0].map((dy) => ({ align, dx, dy }))), { align: "center", dx: 0, dy: 26 }, { align: "center", dx: 0, dy: -25 }];
     return best(places.map((p) => ({ ...p, boxes: [boxAt(x + Number(p.dx), y + p.dy, w, 16, String(p.align))] })));
@@ -88,13 +101,13 @@ export function placeLabels(sources, range, width, height) {
 
   for (const i of ids.filter((each) => !used(each))) roofs[i] = placeRoof(i);
 
-  const label = ridges.label.map((/** @type {string} */ text, /** @type {number} */ i) => (X(ridges.x[i]) + 6 + textWidth(text, 12) > width ? text.replace(/\s*FLOP\S*$/u, "") : text));
+  const label = ridges.label.map((/** @type {string} */ text, /** @type {number} */ i) => (X(ridges.x[i]) + 6 + wide(text, 12) > width ? text.replace(/\s*FLOP\S*$/u, "") : text));
   return {
     phase_labels: { ...phase_labels, align: phase.map((/** @type {any} */ p) => p.align), dx: phase.map((/** @type {any} */ p) => p.dx), dy: phase.map((/** @type {any} */ p) => p.dy) },
     roof_labels: {
       ...roof_labels, x: roofs.map((/** @type {any} */ r) => r.x), align: roofs.map((/** @type {any} */ r) => r.align), angle: roofs.map((/** @type {any} */ r) => r.angle),
       y: roofs.map((/** @type {any} */ r, /** @type {number} */ i) => roof_labels.y[i] * (range.y1 / range.y0) ** (r.lift / height)),
-      text: roofs.map((/** @type {any} */ r, /** @type {number} */ i) => (r.cost > 0.15 * textWidth(r.text, 12) * 14 && !used(i) ? "" : r.text)),
+      text: roofs.map((/** @type {any} */ r, /** @type {number} */ i) => (r.cost > 0.15 * wide(r.text, 12) * 14 && !used(i) ? "" : r.text)),
     },
     ridges: { ...ridges, label },
   };

@@ -15,6 +15,7 @@ import { showGlosses } from "./gloss.mjs";
 import { lazyTab } from "./lazy.mjs";
 import { listenForConfigs, openPaste } from "./paste.mjs";
 import { memoryTab, methodTab, operatorsTab, timeTab } from "./panels.mjs";
+import { PRESETS, presetOf } from "./presets.mjs";
 import { Sentence } from "./sentence.mjs";
 import { openShare } from "./share.mjs";
 import { State, splitFragment } from "./state.mjs";
@@ -85,7 +86,8 @@ async function ask() {
     question.complain(null);
     if (document.documentElement.classList.contains("stale")) stale(null);
     show();
-    state.fragment = result.fragment;
+    const preset = presetOf(form); // an example has a short link
+    state.fragment = preset ? `p=${preset.id}` : result.fragment;
     announce();
     nameLever();
     document.documentElement.dataset.answered = String(Number(document.documentElement.dataset.answered ?? 0) + 1);
@@ -111,17 +113,22 @@ state.addEventListener("change", () => {
   question.show();
   sentence.show();
   $("undo").disabled = !state.past.length;
+  $("redo").disabled = !state.future.length;
   if (engine.ready) ask();
+  else stale(t("waiting.first"));
 });
 
 /** Take the question out of the address. @param {boolean} silent */
 async function readAddress(silent) {
   const { question: wanted, page: own } = splitFragment(location.hash);
-  state.page = own;
+  const { lang, view } = state.page; // Back and Forward go through questions; language and view stay as they are
+  state.page = { ...(lang && { lang }), ...(view && { view }), ...own };
   if (own.lang && own.lang !== language) await setLanguage(own.lang, false);
   if (own.view) tabs?.select(own.view, false);
   document.documentElement.classList.toggle("embed", "embed" in own);
   if (!wanted || wanted === state.fragment) { if (!wanted && !silent) state.replace(state.default, { silent: true }); return; }
+  const preset = /^p=/.test(wanted) ? PRESETS.find((p) => p.id === wanted.slice(2)) : null;
+  if (preset) return state.replace(preset.form, { silent: true });
   stale(t("link.opening"));
   try {
     await ready;
@@ -190,6 +197,7 @@ function start() {
   $("theme").addEventListener("click", setTheme);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
   $("undo").addEventListener("click", () => state.undo());
+  $("redo").addEventListener("click", () => state.redo());
   $("reset").addEventListener("click", () => { const before = state.form; state.replace(state.default, { push: true }); toast(t("reset.done"), t("undo"), () => state.replace(before)); });
   $("chart-table").closest("details").addEventListener("toggle", () => showChartTable(result.view));
   $("share").addEventListener("click", () => { state.writeAddress(); openShare(page); });
@@ -199,7 +207,10 @@ function start() {
   addEventListener("hashchange", () => readAddress(false));
   addEventListener("keydown", (event) => {
     const typing = /** @type {HTMLElement} */ (event.target)?.closest?.("input, textarea, select");
-    if ((event.ctrlKey || event.metaKey) && event.key === "z" && !typing) { event.preventDefault(); state.undo(); }
+    if (typing || event.altKey || !(event.ctrlKey || event.metaKey) || !/^[zy]$/i.test(event.key)) return;
+    event.preventDefault();
+    if (event.shiftKey || /y/i.test(event.key)) state.redo();
+    else state.undo();
   });
   listenForConfigs(page);
   showGlosses(build);

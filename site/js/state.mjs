@@ -34,6 +34,7 @@ export class State extends EventTarget {
     /** @type {Form} */ this.form = clean(form);
     this.default = { ...this.form };
     /** @type {{form: Form, key: string, at: number}[]} */ this.past = [];
+    /** @type {Form[]} what undo took back */ this.future = [];
     /** @type {Record<string, string>} */ this.page = {};
     this.fragment = "";
   }
@@ -52,13 +53,14 @@ export class State extends EventTarget {
     if (last?.key === key && now - last.at < 1200) last.at = now;
     else this.past.push({ form: this.form, key, at: now });
     if (this.past.length > 200) this.past.shift();
+    this.future = [];
     this.form = next;
     this.emit(how.push ?? false);
   }
 
   /** Replace the whole question. @param {Form} form @param {{push?: boolean, silent?: boolean}} [how] */
   replace(form, how = {}) {
-    if (!how.silent) this.past.push({ form: this.form, key: "*", at: 0 });
+    if (!how.silent) { this.past.push({ form: this.form, key: "*", at: 0 }); this.future = []; }
     this.form = clean(form);
     this.emit(how.push ?? false);
   }
@@ -66,13 +68,22 @@ export class State extends EventTarget {
   undo() {
     const last = this.past.pop();
     if (!last) return;
+    this.future.push(this.form);
     this.form = last.form;
     this.emit(false);
   }
 
-  /** @param {boolean} push */
+  redo() {
+    const next = this.future.pop();
+    if (!next) return;
+    this.past.push({ form: this.form, key: "*", at: 0 });
+    this.form = next;
+    this.emit(false);
+  }
+
+  /** @param {boolean} push leave the address as it is to the Back button, and go on in a new one */
   emit(push) {
-    if (push) history.pushState(null, "", location.href);
+    if (push) { this.writeAddress(); history.pushState(null, "", location.href); }
     this.dispatchEvent(new Event("change"));
   }
 

@@ -2,7 +2,7 @@
 // The still chart of the HTML: its labels are put where there is room, in the reader's language, until Bokeh's chart stands.
 
 import { t } from "./i18n.mjs";
-import { placeLabels } from "./labels.mjs";
+import { measured, placeLabels } from "./labels.mjs";
 
 /** @param {HTMLElement} box @param {any} chart the answer that is drawn in the HTML */
 export function keepStill(box, chart) {
@@ -22,7 +22,7 @@ function arrange(frame, chart, width, height) {
   const { range, ...sources } = chart;
   const X = (/** @type {number} */ v) => (100 * Math.log(v / range.x0)) / Math.log(range.x1 / range.x0);
   const Y = (/** @type {number} */ v) => 100 - (100 * Math.log(v / range.y0)) / Math.log(range.y1 / range.y0);
-  const placed = placeLabels({ ...sources, phase_labels: { ...sources.phase_labels, text: sources.phase_labels.text.map((/** @type {string} */ n) => t(`phase.${n}`)) } }, range, width, height);
+  const placed = placeLabels({ ...sources, phase_labels: { ...sources.phase_labels, text: sources.phase_labels.text.map((/** @type {string} */ n) => t(`phase.${n}`)) } }, range, width, height, measured);
   const put = (/** @type {string} */ name, /** @type {string} */ text, /** @type {Record<string, any>} */ attributes = {}) => {
     const element = frame.querySelector(`[data-still=${name}]`);
     if (!element) return;

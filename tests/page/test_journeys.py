@@ -224,7 +224,7 @@ def test_every_figure_opens_its_working(page, key):
 def test_history_and_reset(page):
     page.click("text=Gaming card")
     settled(page)
-    until(page, "location.hash.includes('rtx-4090')")
+    until(page, "location.hash === '#p=chat'")
     page.click("#reset")
     settled(page)
     assert "RTX 4090" not in sentence(page)
