@@ -26,9 +26,12 @@ def measure(device: str = "cpu", *, backend: str = "auto", formats=("fp32", "bf1
     "levels": [{"name", "bytes", "bytes_per_s"}], "copies": [...], "products": [...]}, in SI units. A copy counts its reads and its writes.
     """
     runs = _backends(device, backend)
+    for name in formats:
+        if not any(name in r.types for r in runs):
+            raise InputError("format", name, f"cannot be multiplied by {' or '.join(r.name for r in runs)}; use {', '.join(dict.fromkeys(t for r in runs for t in r.types))}")
     caches, sizes = runs[0].caches, _sizes(runs[0].caches)
     copies = [{key: max(row[key] for row in rows) for key in rows[0]} for rows in ([r.bandwidth(size, budget_s) for r in runs] for size in sizes)]
-    products = [row for r in runs for name in formats for n in r.product_sizes for row in [r.product(n, name, budget_s)] if row]
+    products = [row for r in runs for name in formats for n in r.product_sizes if n <= 1024 or budget_s >= 0.05 for row in [r.product(n, name, budget_s)] if row]
     if not products:
         raise InputError("format", ", ".join(formats), f"cannot be multiplied by {runs[0].name} here; use {', '.join(runs[0].types)}")
     peaks: dict = {}
