@@ -112,6 +112,7 @@ def _arrivals(r: Resolved, prefill: Phase, roofs: roof.Roofs, max_batch, tokens:
     prefill_s = roof.longest(roof.limit_parts(one, roofs, layout, layout.pp))
 
     def step(batch):
+        batch = max(1.0, batch)  # however idle the service is, a step that runs holds a request
         p = Pass(sequences=batch / max(1.0, min(layout.pp, batch)), new_tokens=float(s.draft + 1), start=float(s.prompt), steps=float(max(s.output - 1, 1)), sampled=float(s.draft + 1),
                  pool=layout.pool)
         return (roof.longest(roof.limit_parts(operators_of(r, p), roofs, layout)) + drafted) / tokens

@@ -9,7 +9,7 @@ import pytest
 
 import roofline
 
-OPTIONAL = {"roofline.charts": "bokeh", "roofline.trace": "torch", "roofline.explore": "numpy", "roofline.explore_chart": "bokeh"}
+OPTIONAL = {"roofline.charts": "bokeh", "roofline.charts_views": "bokeh", "roofline.trace": "torch", "roofline.explore": "numpy", "roofline.explore_chart": "bokeh"}
 
 
 def modules():

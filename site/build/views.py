@@ -12,8 +12,9 @@ from pathlib import Path
 
 from prerender import figure
 
+from roofline import charts_views
+
 SITE = Path(__file__).resolve().parents[1]
-FIGURES: dict = {}
 
 
 def main() -> None:
@@ -22,7 +23,7 @@ def main() -> None:
     folder.mkdir(parents=True)
     for name in ("lessons.json", "glossary.json"):
         shutil.copy(SITE / "learn" / name, folder / name)
-    _write(folder / "figures.json", {name: figure(make(), name) for name, make in FIGURES.items()})
+    _write(folder / "figures.json", {name: figure(charts_views.figure(name), name) for name in charts_views.FIGURES})
 
 
 def _write(path: Path, value) -> None:

@@ -13,7 +13,7 @@ const COLOURS = ["color", "paper"];
 export function readPalette() {
   const style = getComputedStyle(document.documentElement);
   palette = {};
-  for (const role of ["memory", "compute", "network", "host", "misfit", "plain", "ink", "muted", "rule", "paper"]) palette[role] = style.getPropertyValue(`--${role}`).trim();
+  for (const role of ["memory", "compute", "network", "host", "misfit", "plain", "ink", "muted", "rule", "paper", "accent", "good", "hue1", "hue2", "hue3", "hue4", "hue5", "hue6", "hue7"]) palette[role] = style.getPropertyValue(`--${role}`).trim();
 }
 
 /** @param {Record<string, any[]>} columns */

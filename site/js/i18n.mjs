@@ -6,6 +6,7 @@ import { h } from "./dom.mjs";
 /** @type {Record<string, string>} */ let words = {};
 /** @type {Record<string, string>} */ let english = {};
 /** Words that views bring along when they are first opened (lazy.mjs). @type {Record<string, Record<string, string>>} */ const more = { en: {}, zh: {} };
+/** Patterns of the engine's sentences and what they are in the other language. @type {[RegExp, string][]} */ let sentences = [];
 export let language = "en";
 
 /** @param {string} key */
@@ -20,9 +21,14 @@ export function useEnglish(base) { english = base; words = base; }
 /** @param {string} name @param {string} app folder of the page's files */
 export async function useLanguage(name, app) {
   if (name === "zh" && language !== "zh") {
-    const response = await fetch(new URL(`${app}i18n/zh.json`, document.baseURI));
-    if (!response.ok) throw new Error(`i18n/zh.json answered ${response.status}`);
-    words = await response.json();
+    const read = async (/** @type {string} */ file) => {
+      const response = await fetch(new URL(`${app}i18n/${file}`, document.baseURI));
+      if (!response.ok) throw new Error(`i18n/${file} answered ${response.status}`);
+      return response.json();
+    };
+    const [page, pairs] = await Promise.all([read("zh.json"), read("sentences-zh.json")]);
+    words = page;
+    sentences = pairs.map((/** @type {[string, string]} */ [pattern, text]) => [new RegExp(`^${pattern}$`), text]);
   } else if (name !== "zh") words = english;
   language = name === "zh" ? "zh" : "en";
   document.documentElement.lang = language === "zh" ? "zh-Hans" : "en";
@@ -37,6 +43,13 @@ export function t(key, values = {}) {
 
 /** @param {string} key */
 export const has = (key) => find(key) !== undefined;
+
+/** A sentence that the engine wrote, in the reader's language; one without a translation stays English and is marked as such. @param {string} text */
+export function say(text) {
+  if (language === "en") return text;
+  const found = sentences.find(([pattern]) => pattern.test(text));
+  return found ? text.replace(...found) : h("span", { lang: "en" }, text);
+}
 
 /** A name the engine gives, in the reader's language where there is a word for it. @param {string} prefix @param {string} name */
 export const named = (prefix, name) => (has(`${prefix}.${name}`) ? t(`${prefix}.${name}`) : name);

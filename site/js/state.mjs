@@ -5,7 +5,7 @@
 /** @typedef {Record<string, string>} Form */
 
 /** Keys of the address that belong to the page, not to the question. */
-const PAGE_KEYS = ["view", "lesson", "lang", "embed"];
+const PAGE_KEYS = ["view", "part", "lesson", "lang", "embed"];
 
 /** Split an address's fragment into the question and the page's own keys. @param {string} hash */
 export function splitFragment(hash) {

@@ -13,7 +13,7 @@ from functools import lru_cache
 from importlib.util import find_spec
 
 import roofline
-from roofline import catalogue, chart_data, formats, hardware, levers, view, view_learn
+from roofline import catalogue, chart_data, formats, hardware, levers, view, view_learn, view_serving
 from roofline import explain as working
 from roofline.errors import InputError
 from roofline.model import kv_bytes_per_token, parameters
@@ -245,9 +245,22 @@ def _learn(params: dict) -> dict:
     return {"numbers": view_learn.numbers(scenario), "labels": view_learn.labels(params.get("knob") or {})}
 
 
+def _serving(params: dict) -> dict:
+    """{form, part} -> what a part of the Serving view shows."""
+    return view_serving.serving(scenario_of(params.get("form", {})), params.get("part", "load"))
+
+
+def _queue(params: dict) -> dict:
+    """{form, start} -> some points of the curve of waits against arrivals."""
+    start = params.get("start", 0)
+    if not isinstance(start, int) or not 0 <= start < len(view_serving.SHARES):
+        raise InputError("start", start, f"must be a whole number below {len(view_serving.SHARES)}")
+    return view_serving.queue(scenario_of(params.get("form", {})), start)
+
+
 METHODS = {
     "evaluate": _evaluate, "catalogue": _catalogue, "parse_config": _parse_config, "link": _link, "from_link": _from_link,
-    "sweep": _sweep, "levers": _levers, "layouts": _layouts, "compare": _compare, "explain": _explain, "explore": _explore, "export": _export, "learn": _learn, "ping": _ping,
+    "sweep": _sweep, "levers": _levers, "layouts": _layouts, "compare": _compare, "explain": _explain, "explore": _explore, "export": _export, "learn": _learn, "serving": _serving, "queue": _queue, "ping": _ping,
 }
 
 
@@ -265,7 +278,7 @@ def warm() -> None:
              ("link", {"form": form}), ("from_link", {"fragment": Scenario(model="pasted", config=config).to_fragment()}), ("sweep", {"form": form}),
              ("sweep", {"form": form, "axis": "devices", "trail": True}), ("levers", {"form": form}), ("layouts", {"form": form}), ("compare", {"a": form, "b": form | {"batch": "64"}}),
              ("evaluate", {"form": form | {"draft": "3", "rate": "1", "chunk": "512", "prefill_hardware": "h100-sxm"}}),
-             ("learn", {"form": form, "knob": {"field": "hardware", "values": ["h100-sxm"]}}), ("export", {"form": form}), ("ping", {}), *(("explain", {"form": form, "key": key}) for key in working.KEYS), ("nonsense", {})]
+             ("learn", {"form": form, "knob": {"field": "hardware", "values": ["h100-sxm"]}}), *(("serving", {"form": form | {"model": "deepseek-v3", "draft": "2", "rate": "1", "chunk": "512", "prefill_hardware": "h100-sxm"}, "part": part}) for part in view_serving.PARTS), ("queue", {"form": form}), ("export", {"form": form}), ("ping", {}), *(("explain", {"form": form, "key": key}) for key in working.KEYS), ("nonsense", {})]
     for method, params in calls:
         answer = json.loads(handle(_dump({"v": PROTOCOL, "id": 0, "method": method, "params": params})))
         if not answer["ok"] and answer["error"]["kind"] == "bug":

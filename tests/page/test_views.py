@@ -6,7 +6,7 @@ import pytest
 from steps import booted, sentence, settled, until
 from test_everybody import _axe
 
-VIEWS = ["learn"]
+VIEWS = ["serving", "learn"]
 
 
 def opened(page, view: str):
@@ -17,14 +17,23 @@ def opened(page, view: str):
     return page.locator(f"#panel-{view}")
 
 
+def answered(page, view: str):
+    """Wait until the open view has no answer outstanding."""
+    until(page, f"!document.getElementById('panel-{view}').classList.contains('busy') && !document.querySelector('#panel-{view} .wait')", timeout=20_000)
+
+
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_nothing_in_any_view(page, view, theme):
     page.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
-    opened(page, view)
-    page.wait_for_timeout(400)  # colours fade
-    found = _axe(page)
-    page.evaluate("delete document.documentElement.dataset.theme")
+    panel = opened(page, view)
+    found = []
+    for i in range(panel.locator(".segmented").first.locator("button").count()):
+        panel.locator(".segmented").first.locator("button").nth(i).click()
+        answered(page, view)
+        page.wait_for_timeout(400)  # colours fade
+        found += _axe(page)
+    page.evaluate("delete document.documentElement.dataset.theme; roofline.state.page = {}")
     assert not found, found
 
 
@@ -34,6 +43,7 @@ def test_no_view_is_wider_than_the_screen(page, width):
     try:
         for view in VIEWS:
             opened(page, view)
+            answered(page, view)
             page.wait_for_timeout(200)
             assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0, view
     finally:
@@ -116,3 +126,44 @@ def test_the_glossary_is_a_list(page):
     assert panel.locator("dt").count() > 20
     assert "TTFT" in panel.inner_text()
     panel.get_by_role("button", name="Lessons").click()
+
+
+# ---- Serving ----------------------------------------------------------------------------------------------------------
+
+HEAVY = "model=deepseek-v3&hardware=h200-sxm&devices=8&batch=32&prompt=4096&output=512&draft=2&rate=5&chunk=512&prefill_hardware=h100-sxm&prefill_devices=16&api_usd_per_million=2"
+
+
+def test_serving_tells_users_queue_chunks_drafts_and_pools(fresh, site):
+    page = fresh()
+    booted(page, f"{site}#{HEAVY}&view=serving")
+    until(page, "document.querySelector('#panel-serving .better')", timeout=20_000)
+    text = page.inner_text("#panel-serving")
+    assert "5.00 requests/s" in text and "2.19 tokens a step" in text and "1 prefill to" in text and "mixed steps" in text
+    assert "An estimate" in text
+    until(page, "document.querySelector('#serving-queue.live')", timeout=20_000)
+    until(page, "document.querySelectorAll('#serving-arrivals-section tbody tr').length > 8", timeout=20_000)
+    page.fill("#v-rate", "1000")
+    until(page, "document.querySelector('#panel-serving .error')", timeout=20_000)
+    assert "grows without end" in page.inner_text("#panel-serving .error")
+    assert page.evaluate("document.activeElement.id") == "v-rate" and page.input_value("#f-rate") == "1000"
+
+
+@pytest.mark.parametrize(("part", "expected"), [("memory", "KV cache pool"), ("money", "the API is cheaper"), ("layouts", "requests in flight"), ("experts", "163 of 256 experts"), ("turns", "first stops paying")])
+def test_the_other_parts_of_serving(fresh, site, part, expected):
+    page = fresh()
+    booted(page, f"{site}#{HEAVY}&view=serving&part={part}")
+    page.wait_for_selector("#panel-serving[data-view=ready]", timeout=15_000)
+    until(page, f"document.getElementById('panel-serving').innerText.includes({expected!r})", timeout=20_000)
+    assert page.locator("#panel-serving [aria-pressed=true]").first.inner_text()
+    if part == "layouts":
+        page.locator("#panel-serving tbody button").first.click()
+        settled(page)
+        page.click("#undo")
+        settled(page)
+
+
+def test_serving_in_chinese_has_no_english_sentence(fresh, site):
+    page = fresh()
+    booted(page, f"{site}#{HEAVY}&view=serving&part=memory&lang=zh")
+    until(page, "document.getElementById('panel-serving').innerText.includes('假设')", timeout=20_000)
+    assert page.locator("#panel-serving [lang=en]").count() == 0

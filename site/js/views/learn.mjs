@@ -7,9 +7,9 @@ import { glossary } from "../gloss.mjs";
 import { language, named, nodes, rich, t } from "../i18n.mjs";
 import { data } from "../lazy.mjs";
 import { segmented } from "../tabs.mjs";
-import { newest } from "./common.mjs";
+import { newest, partOf } from "./common.mjs";
 
-const BOUNDS = ["bound", "prefill_bound"];
+const PARTS = ["lessons", "glossary"], BOUNDS = ["bound", "prefill_bound"];
 
 /** @param {any} page */
 export function view(page) {
@@ -98,7 +98,7 @@ export function view(page) {
   /** Draw anew, keeping the focus on the control that has it. */
   function draw() {
     const held = panel.contains(document.activeElement) ? document.activeElement : null, id = held?.id, text = held?.textContent;
-    const choice = segmented(t("tab.learn"), ["lessons", "glossary"].map((each) => ({ id: each, text: t(`learn.${each}`) })), part, (next) => { part = next; draw(); });
+    const choice = segmented(t("tab.learn"), PARTS.map((each) => ({ id: each, text: t(`learn.${each}`) })), part, (next) => { part = state.page.part = next; state.writeAddress(); draw(); });
     const list = () => h("ol", { class: "course", "aria-label": t("learn.lessons") }, lessons.map((each, i) => h("li", {}, h("button", { type: "button", class: "link", "aria-current": each === lesson ? "step" : null, onclick: () => choose(each) }, `${i + 1}. ${words(each).title}`))));
     if (part === "glossary") {
       const place = h("dl", { class: "glossary" });
@@ -110,6 +110,7 @@ export function view(page) {
 
   async function open(/** @type {HTMLElement} */ place) {
     panel = place;
+    part = partOf(page, PARTS);
     lessons = (await data(`${engine.build.views}lessons.json`)).lessons;
     const wanted = lessons.find((each) => each.id === state.page.lesson) ?? lesson ?? lessons[0];
     if (wanted !== lesson) { lesson = wanted; numbers = {}; }

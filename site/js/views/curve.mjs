@@ -1,0 +1,65 @@
+// @ts-check
+// A chart of lines, points, arrows and labels: rows in, whole columns out. See roofline/charts_views.py for its sources.
+
+import { Chart } from "../charts.mjs";
+
+/** @typedef {{xs: number[], ys: number[], color: string, width?: number, alpha?: number, dash?: string}} Line */
+/** @typedef {{x: number, y: number, color: string, title: string, tip: string, size?: number, marker?: string, alpha?: number}} Point */
+/** @typedef {{x: number, y: number, text: string, color: string, align?: string, dx?: number, dy?: number}} Label */
+/** @typedef {{x0: number, y0: number, x1: number, y1: number, color: string}} Arrow */
+
+const DEFAULTS = {
+  lines: { xs: [], ys: [], color: "ink", width: 2, alpha: 1, dash: "solid" },
+  points: { x: 1, y: 1, size: 8, marker: "circle", color: "ink", alpha: 0.85, title: "", tip: "" },
+  arrows: { x0: 1, y0: 1, x1: 1, y1: 1, color: "ink" },
+  labels: { x: 1, y: 1, text: "", color: "ink", align: "left", dx: 0, dy: 0 },
+};
+
+/** @param {keyof typeof DEFAULTS} kind @param {any[]} rows */
+const columns = (kind, rows) => Object.fromEntries(Object.entries(DEFAULTS[kind]).map(([name, value]) => [name, rows.map((row) => row[name] ?? value)]));
+
+export class Curve extends Chart {
+  /** @param {any} page @param {HTMLElement} box @param {string} name */
+  constructor(page, box, name) {
+    super(box, page.figures[name], name);
+    this.page = page;
+    this.arrows = name === "arrows";
+  }
+
+  /**
+   * @param {{range: {x0: number, x1: number, y0: number, y1: number}, x: string, y: string, lines?: Line[], points?: Point[], labels?: Label[], arrows?: Arrow[]}} what
+   */
+  async draw({ range, x, y, lines = [], points = [], labels = [], arrows = [] }) {
+    this.wanted = arguments[0];
+    if (!this.doc) {
+      this.soon ??= this.embed();
+      await this.soon;
+      if (!this.page.charts.includes(this)) this.page.charts.push(this);
+      if (this.wanted !== arguments[0]) return;
+    }
+    this.range(range);
+    this.label(x, y);
+    this.assign({ lines: columns("lines", lines), points: columns("points", points), labels: columns("labels", labels), ...(this.arrows && { arrows: columns("arrows", arrows) }) });
+  }
+
+  /** Call with the indices of the points that were picked with a tap or a drawn rectangle. @param {(indices: number[]) => void} work */
+  onPick(work) { this.model("points").selected.properties.indices.change.connect(() => work([...this.model("points").selected.indices])); }
+}
+
+/** A range around values, on a log axis, with room at the ends. @param {number[]} xs @param {number[]} ys @param {number} [left] @param {number} [right] */
+export function around(xs, ys, left = 1.25, right = 1.5) {
+  const low = (/** @type {number[]} */ v) => v.reduce((a, b) => Math.min(a, b), Infinity), high = (/** @type {number[]} */ v) => v.reduce((a, b) => Math.max(a, b), 0);
+  return { x0: low(xs) / left, x1: high(xs) * right, y0: low(ys) / 1.5, y1: high(ys) * 1.6 };
+}
+
+/** Move labels up or down so that none stands on another, on a log axis of some height. @template {Label} T @param {T[]} labels @param {{y0: number, y1: number}} range @param {number} [height] [px] @returns {T[]} */
+export function apart(labels, { y0, y1 }, height = 280) {
+  const at = (/** @type {T} */ label) => (height * Math.log(label.y / y0)) / Math.log(y1 / y0);
+  let floor = -Infinity;
+  for (const label of [...labels].sort((a, b) => a.y - b.y)) {
+    const y = Math.max(at(label), floor + 15);
+    label.dy = at(label) - y;
+    floor = y;
+  }
+  return labels;
+}

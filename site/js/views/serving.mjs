@@ -1,0 +1,190 @@
+// @ts-check
+// Serving: what users and the whole deployment get, queues, chunks, drafts, pools, the engine's memory, money and energy,
+// the best layouts, experts and turning points. Every number comes written from roofline/view_serving.py.
+
+import { bound } from "../answer.mjs";
+import { debounce, fill, h, toast } from "../dom.mjs";
+import { named, rich, say, t } from "../i18n.mjs";
+import { segmented, table } from "../tabs.mjs";
+import { bar, failed, fields, figure, facts, newest, partOf } from "./common.mjs";
+import { Curve, apart, around } from "./curve.mjs";
+
+/** @param {any} page */
+export function view(page) {
+  const { state, engine } = page;
+  const ask = newest(engine), askLayouts = newest(engine), askQueue = newest(engine);
+  const places = /** @type {Record<string, any>} */ ({}), charts = /** @type {Record<string, any>} */ ({});
+  /** @type {HTMLElement} */ let panel;
+  /** @type {any} */ let bound_fields;
+  let part = "load", goal = "throughput";
+
+  const place = (/** @type {string} */ name) => (places[name] = h("div"));
+  const chart = (/** @type {string} */ name) => {
+    charts[name] ??= { ...figure(`serving-${name}`) };
+    charts[name].curve ??= new Curve(page, charts[name].box, name);
+    return charts[name].whole;
+  };
+  const num = (/** @type {any} */ value) => h("span", { class: "num" }, String(value));
+  const nums = (/** @type {any} */ values) => Object.fromEntries(Object.entries(values ?? {}).filter(([, v]) => typeof v !== "object").map(([k, v]) => [k, num(v)]));
+  const section = (/** @type {string} */ id, ...content) => h("section", { class: "piece", id: `serving-${id}-section` }, h("h3", {}, t(`serving.${id}`)), content);
+  const twoColumns = (/** @type {any[]} */ rows, /** @type {string} */ prefix, /** @type {string} */ caption) => {
+    const expected = rows.some((r) => r.expected !== "–");
+    return table({ caption, rows, columns: [{ key: "key", label: h("span", { class: "sr" }, t("serving.name")) }, { key: "limit", label: t("at_most"), num: true }, ...(expected ? [{ key: "expected", label: t("row.expected"), num: true }] : []), { key: "what", label: t("serving.what") }],
+      cell: (row, key) => (key === "key" ? h("span", {}, ...rich(`${prefix}.${row.key}`)) : key === "what" ? h("small", { class: "wide" }, t(`${prefix}.${row.key}.gloss`)) : row[key]) });
+  };
+  const small = (/** @type {any[]} */ rows, /** @type {string} */ prefix) => facts(rows.map((r) => [h("span", {}, ...rich(`${prefix}.${r.key}`)), r.value]));
+
+  // What stands still is built once per opening, so that a field keeps its focus while answers come in.
+  const BUILD = /** @type {Record<string, () => any>} */ ({
+    load: () => [section("figures", place("figures")),
+      section("arrivals", h("p", { class: "hint" }, t("serving.arrivals.hint")), h("div", { class: "row" }, bound_fields.text("rate", t("none"))), place("arrivals"), chart("queue"), place("queue")),
+      h("div", { class: "two-tables" },
+        section("mixed", h("p", { class: "hint" }, ...rich("serving.mixed.hint")), h("div", { class: "row" }, bound_fields.text("chunk", "0")), place("mixed")),
+        section("speculation", h("p", { class: "hint" }, ...rich("serving.speculation.hint")), h("div", { class: "row" }, bound_fields.text("draft", "0"), bound_fields.text("acceptance", "0.7"), bound_fields.choice("draft_model", "model")), place("speculation")),
+        section("pools", h("p", { class: "hint" }, ...rich("serving.pools.hint")), h("div", { class: "row" }, bound_fields.choice("prefill_hardware", "hardware"), bound_fields.text("prefill_devices", t("auto"))), place("pools")))],
+    memory: () => [section("reserve", h("p", { class: "hint" }, t("serving.reserve.hint")), h("div", { class: "row" }, bound_fields.text("utilisation", "0.9"), bound_fields.text("block", "16"), bound_fields.text("overhead", t("auto"))), place("reserve"))],
+    money: () => [section("money", h("div", { class: "row" }, [["usd_per_hour", ""], ["purchase_usd", t("none")], ["years", "3"], ["usd_per_kwh", "0"], ["pue", "1"], ["api_usd_per_million", t("none")]].map(([name, empty]) => bound_fields.text(name, empty))), place("money")), section("energy", place("energy"))],
+    layouts: () => [section("layouts", place("layouts"))],
+    experts: () => [section("experts", place("experts"), h("div", { class: "two-charts" }, chart("experts"), chart("placement")), place("expert-rows"))],
+    turns: () => [section("turns", place("turns"))],
+  });
+
+  const DRAW = /** @type {Record<string, (r: any) => void>} */ ({
+    load(r) {
+      fill(places.figures, r.timed ? null : h("p", { class: "hint" }, t("serving.untimed")), twoColumns(r.figures, "serving.figure", t("serving.figures")));
+      const a = r.arrivals;
+      fill(places.arrivals, !a ? null : !a.stable ? h("p", { class: "error" }, ...rich("serving.arrivals.unstable", nums(a)))
+        : [h("p", {}, ...rich("serving.arrivals.told", nums(a))), small(a.rows, "serving.wait")]);
+      fill(places.mixed, r.mixed ? [h("p", {}, ...rich("serving.mixed.told", { ...nums(r.mixed), bound: bound(r.mixed.bound, false) })), small(r.mixed.rows, "serving.mixed")] : null);
+      fill(places.speculation, r.speculation ? [h("p", {}, ...rich(r.speculation.pays ? "serving.speculation.pays" : "serving.speculation.loses", nums(r.speculation))), table({ caption: t("serving.speculation"), rows: r.speculation.rows.map((/** @type {any} */ row) => ({ ...row, className: row.here ? "here" : "" })), columns: [{ key: "batch", label: t("field.batch"), num: true }, { key: "speedup", label: t("serving.speculation.speed"), num: true }], cell: (row, key) => (key === "speedup" ? h("span", { class: row.pays ? "better" : "worse" }, row.speedup) : row[key]) })]
+        : h("button", { type: "button", class: "quiet", onclick: () => attempt({ draft: "4" }, t("field.draft")) }, t("serving.speculation.try")));
+      const p = r.pools;
+      fill(places.pools, !p ? null : [h("p", {}, ...rich(p.fits ? "serving.pools.told" : "serving.pools.misfit", { ...nums(p), hardware: page.question.nameOf("chips", p.hardware) })), p.fits ? small(p.rows, "serving.pool") : null]);
+      charts.queue.whole.hidden = !r.timed;
+      queueSoon();
+    },
+    memory(r) {
+      const m = r.reserve;
+      fill(places.reserve, !m ? h("p", {}, t("serving.reserve.unknown")) : [
+        h("p", {}, ...rich(m.fits ? "serving.reserve.fits" : "serving.reserve.misfit", nums(m))), bar(m.parts, (key) => t(`reserve.${key}`), "part"),
+        h("div", { class: "two-tables" }, table({ caption: t("serving.reserve"), rows: m.parts, columns: [{ key: "key", label: t("memory.part") }, { key: "text", label: t("memory.size"), num: true }, { key: "share", label: t("op.share"), num: true }],
+          cell: (row, key) => (key === "key" ? h("span", {}, h("i", { class: `swatch part-${row.key}`, "aria-hidden": "true" }), " ", t(`reserve.${row.key}`)) : row[key]) }), small(m.facts, "reserve.fact")),
+        h("p", { class: "hint" }, t("serving.assumed")), h("ul", { class: "hint plain" }, m.assumptions.map((/** @type {string} */ text) => h("li", {}, say(text))))]);
+    },
+    money(r) {
+      const m = r.money, e = r.energy;
+      document.getElementById("v-usd_per_hour")?.setAttribute("placeholder", m.price);
+      fill(places.money, m.rows.length ? twoColumns(m.rows, "money", t("serving.money")) : h("p", { class: "hint" }, t(m.known ? "serving.untimed" : "explain.cost.unknown")),
+        h("div", { class: "two-tables" }, facts([[t("money.per_hour"), m.per_hour], [t("money.flops"), m.flops], [t("money.bytes"), m.bytes]]),
+          m.even ? h("p", {}, ...rich(m.even.reachable ? "money.even" : "money.never", nums(m.even))) : h("p", { class: "hint" }, t("money.even.hint"))),
+        m.source ? h("p", { class: "hint" }, t("fact.source"), ": ", m.source === "given" ? t("money.given") : say(m.source)) : null);
+      fill(places.energy, !e.known ? h("p", { class: "hint" }, t("energy.unknown")) : [h("p", {}, ...rich("energy.told", nums(e))), bar(e.parts, (key) => t(`energy.${key}`), "energy"),
+        h("div", { class: "two-tables" }, table({ caption: t("serving.energy"), rows: e.parts, columns: [{ key: "key", label: t("memory.part") }, { key: "text", label: t("energy.per_token"), num: true }, { key: "share", label: t("op.share"), num: true }],
+          cell: (row, key) => (key === "key" ? h("span", {}, h("i", { class: `swatch energy-${row.key}`, "aria-hidden": "true" }), " ", t(`energy.${row.key}`)) : row[key]) }),
+        facts([[t("energy.input"), e.input], [t("energy.watts"), e.watts], [t("energy.flops"), e.flops], [t("energy.bytes"), e.bytes], [t("energy.pj"), `${e.pj_per_byte} pJ/B`]])),
+        table({ caption: t("energy.groups"), rows: e.groups, columns: [{ key: "group", label: t("op.group") }, { key: "dram", label: t("energy.dram"), num: true }, { key: "compute", label: t("energy.compute"), num: true }], cell: (row, key) => (key === "group" ? named("group", row.group) : row[key]) }),
+        h("p", { class: "hint" }, t("fact.source"), ": ", [e.dram_source, e.compute_source].filter(Boolean).flatMap((text, i) => [i ? "; " : "", say(text)]))]);
+    },
+    experts(r) {
+      for (const name of ["experts", "placement"]) charts[name].whole.hidden = !r.experts;
+      if (r.experts) return experts(r.experts);
+      fill(places.experts, h("p", { class: "hint" }, t("experts.none")));
+      fill(places["expert-rows"]);
+    },
+    turns(r) {
+      const f = r.flips;
+      fill(places.turns, h("p", { class: "hint" }, t("turns.hint")), table({ caption: t("flips"), rows: f.groups, columns: [{ key: "group", label: t("op.group") }, { key: "batch", label: t("turns.batch"), num: true }], cell: (row, key) => (key === "group" ? named("group", row.group) : row[key]) }),
+        h("ul", { class: "flips" }, f.kv_context ? h("li", {}, ...rich("flips.kv", { context: num(f.kv_context) })) : null, h("li", {}, ...rich(`turns.speculation.${f.speculation.state}`, nums(f.speculation)))));
+    },
+  });
+
+  /** @param {Record<string, string>} change @param {string} what */
+  const attempt = (change, what) => { state.set(change, { push: true }); toast(t("applied", { what }), t("undo"), () => state.undo()); };
+
+  async function layouts() {
+    const goals = ["throughput", "tpot", "ttft", "cost"], names = ["tp", "pp", "ep", "dp", "batch"];
+    try {
+      const result = await askLayouts("layouts", { form: state.form, goal });
+      if (!result || part !== "layouts" || panel.hidden) return;
+      for (const note of panel.querySelectorAll(".wait")) note.remove();
+      fill(places.layouts, h("div", { class: "panel-top" }, segmented(t("levers.goal"), goals.map((id) => ({ id, text: t(`goal.${id}`) })), goal, (id) => { goal = id; layouts(); }), h("p", { class: "hint" }, t("layouts.hint", result))), table({
+        caption: t("layouts"), rows: result.rows.map((/** @type {any} */ row) => ({ ...row, className: names.every((n) => String(page.latest().view.facts.layout[n] ?? state.get(n)) === row[n]) ? "here" : "" })),
+        columns: [...names.map((key) => ({ key, label: named("short", key), num: true })), ...["tpot", "ttft", "user", "total"].map((key) => ({ key, label: t(`figure.${key}`), num: true })), { key: "bound", label: t("op.bound") }, { key: "apply", label: h("span", { class: "sr" }, t("apply")) }],
+        cell: (row, key) => (key === "bound" ? bound(row.bound) : key === "apply" ? h("button", { type: "button", class: "quiet", "aria-label": `${t("apply")}: ${names.map((n) => `${named("short", n)} ${row[n]}`).join(", ")}`,
+          onclick: () => attempt({ devices: result.devices, ...Object.fromEntries(names.map((n) => [n, row[n]])) }, names.slice(0, 4).filter((n) => row[n] !== "1").map((n) => `${named("short", n)} ${row[n]}`).join(", ") || t("field.devices")) }, t("apply")) : row[key]) }));
+    } catch (error) { failed(places.layouts, error); }
+  }
+
+  const queueSoon = debounce(async () => {
+    const form = state.form, rows = /** @type {any[]} */ ([]);
+    try {
+      for (let start = /** @type {number | null} */ (0); start !== null;) {
+        const found = await askQueue("queue", { form, start });
+        if (!found || state.form !== form || part !== "load" || panel.hidden) return;
+        rows.push(...found.rows);
+        start = found.next;
+        drawQueue(rows.sort((a, b) => a.x - b.x), found.capacity);
+      }
+    } catch (error) { failed(charts.queue.finding, error); }
+  }, 250);
+
+  /** @param {any[]} rows @param {string} capacity */
+  function drawQueue(rows, capacity) {
+    charts.queue.whole.hidden = !rows.length;
+    if (!rows.length) return fill(places.queue);
+    const keys = ["p50", "p90", "p99", "tpot"], colors = ["ink", "accent", "memory", "muted"], here = rows.find((r) => r.here), xs = rows.map((r) => r.x), last = rows.at(-1);
+    const range = around(xs, rows.flatMap((r) => keys.map((k) => r[k])), 1.2, 2.4);
+    fill(charts.queue.finding, ...rich("queue.finding", { capacity: num(capacity) }));
+    charts.queue.curve.draw({
+      range, x: t("queue.x"), y: t("queue.y"), lines: [...keys.map((k, i) => ({ xs, ys: rows.map((r) => r[k]), color: colors[i], dash: k === "tpot" ? "dashed" : "solid" })), ...(here ? [{ xs: [here.x, here.x], ys: [range.y0, range.y1], color: "muted", dash: "dotted", width: 1.5 }] : [])],
+      points: keys.flatMap((k, i) => rows.map((r) => ({ x: r.x, y: r[k], color: colors[i], size: r.here ? 10 : 5, title: `${r.label} ${t("queue.unit")}`, tip: `${t(`queue.${k}`)} ${r.text[k]}` }))),
+      labels: apart(keys.map((k, i) => ({ x: last.x, y: last[k], text: t(`queue.${k}.short`), color: colors[i], dx: 8 })), range),
+    });
+    fill(places.queue, h("details", { class: "table-behind" }, h("summary", {}, t("chart.table")), table({ caption: t("serving.arrivals"), rows: rows.map((r) => ({ label: r.label, ...r.text, className: r.here ? "here" : "" })),
+      columns: [{ key: "label", label: t("queue.x"), num: true }, { key: "utilisation", label: t("queue.busy"), num: true }, { key: "batch", label: t("queue.batch"), num: true }, ...keys.map((key) => ({ key, label: t(`queue.${key}`), num: true }))] })));
+  }
+
+  /** @param {any} e */
+  function experts(e) {
+    fill(places.experts, h("p", {}, ...rich("experts.told", nums({ experts: e.experts, active: e.active }))));
+    fill(charts.experts.finding, ...rich("experts.finding", nums(e)));
+    fill(charts.placement.finding, ...rich("placement.finding"));
+    const end = e.batch.at(-1), lines = [{ xs: e.batch, ys: e.least, color: "muted", dash: "dashed" }, ...(e.skewed ? [{ xs: e.batch, ys: e.uniform, color: "muted" }] : []), { xs: e.batch, ys: e.routing, color: "memory", width: 2.5 }];
+    charts.experts.curve.draw({ range: { x0: 0.8, x1: end * 1.3, y0: e.least[0] / 1.5, y1: Math.max(...e.uniform) * 1.5 }, x: t("experts.x"), y: t("experts.y"), lines,
+      points: e.batch.map((/** @type {number} */ b, /** @type {number} */ i) => ({ x: b, y: e.routing[i], color: "memory", size: i === e.at ? 12 : 6, title: `${t("field.batch")} ${e.rows[i].batch}`, tip: `${e.rows[i].routing} / ${e.experts}` })),
+      labels: [{ x: end, y: e.least[0], text: t("experts.ideal"), color: "muted", align: "right", dy: 12 }, { x: 1, y: e.routing[0], text: t("experts.actual"), color: "memory", dx: 10, dy: -14 }] });
+    const [x0, x1] = [e.range[0] / 2, e.range[1] * 2], at = e.at, both = ["ideal", "actual"];
+    charts.placement.curve.draw({ range: { x0, x1, y0: x0 * e.memory, y1: e.peak * 2 }, x: t("chart.x.short"), y: t("chart.y"),
+      lines: [{ xs: [x0, e.ridge], ys: [x0 * e.memory, e.peak], color: "memory" }, { xs: [e.ridge, Math.max(x1, e.ridge)], ys: [e.peak, e.peak], color: "compute" }, ...both.map((k) => ({ xs: e.points[k].x, ys: e.points[k].y, color: k === "ideal" ? "muted" : "accent", width: 1, alpha: 0.6, dash: "dotted" }))],
+      points: both.flatMap((k) => e.batch.map((/** @type {number} */ b, /** @type {number} */ i) => ({ x: e.points[k].x[i], y: e.points[k].y[i], color: k === "ideal" ? "muted" : "accent", marker: k === "ideal" ? "diamond" : "circle", size: i === at ? 14 : 6, alpha: i === at ? 0.95 : 0.5, title: `${t(`experts.${k}`)}, ${t("field.batch")} ${e.rows[i].batch}`, tip: `${e.rows[i][k]} FLOP/byte` }))),
+      labels: both.map((k) => ({ x: e.points[k].x[at], y: e.points[k].y[at], text: t(`experts.${k}`), color: k === "ideal" ? "muted" : "accent", align: k === "ideal" ? "left" : "right", dx: k === "ideal" ? 12 : -12, dy: 6 })) });
+    fill(places["expert-rows"], h("details", { class: "table-behind" }, h("summary", {}, t("chart.table")), table({ caption: t("serving.experts"), rows: e.rows.map((/** @type {any} */ r) => ({ ...r, className: r.here ? "here" : "" })),
+      columns: [{ key: "batch", label: t("field.batch"), num: true }, { key: "routing", label: t("experts.read"), num: true }, { key: "least", label: t("experts.least"), num: true }, { key: "bytes", label: t("experts.bytes"), num: true }, { key: "actual", label: t("experts.actual.x"), num: true }, { key: "ideal", label: t("experts.ideal.x"), num: true }] })));
+  }
+
+  async function update() {
+    bound_fields.show();
+    if (!engine.ready) return;
+    if (part === "layouts") return layouts();
+    const form = state.form;
+    panel.classList.add("busy");
+    try {
+      const result = await ask("serving", { form, part });
+      if (!result || panel.hidden || form !== state.form || result.part !== part) return;
+      panel.classList.remove("busy");
+      for (const note of panel.querySelectorAll(".wait")) note.remove();
+      DRAW[part](result);
+    } catch (error) { if (/** @type {any} */ (error).kind !== "input") failed(panel, error); }
+  }
+  const soon = debounce(update, 80);
+
+  /** @param {HTMLElement} target */
+  function open(target) {
+    panel = target;
+    part = partOf(page, Object.keys(BUILD));
+    bound_fields = fields(page);
+    fill(panel, h("div", { class: "panel-top" }, segmented(t("tab.serving"), Object.keys(BUILD).map((id) => ({ id, text: t(`serving.part.${id}`) })), part, (id) => { part = state.page.part = id; state.writeAddress(); open(panel); panel.querySelector("[aria-pressed=true]")?.focus(); })), BUILD[part](), h("p", { class: "hint wait" }, t("waiting")));
+    update();
+  }
+  return { open, update: soon };
+}
