@@ -500,3 +500,21 @@ def test_every_family_has_a_proof():
     unproved = sorted(set(FAMILIES) - same)
     assert len(unproved) <= 25, unproved
     assert re.fullmatch(r"[\w., -]*", ", ".join(unproved))
+
+
+def test_language_model_of_an_unknown_wrapper_is_read_on_request():
+    config = {
+        "model_type": "new_vl",
+        "text_config": {k: v for k, v in BASE.items() if k != "model_type"},
+        "vision_config": {"hidden_size": 64},
+    }
+    with pytest.raises(InputError, match="new_vl"):
+        from_hf_config(config)
+    arch = from_hf_config(config, read_as="llama")
+    assert parameters(arch)["total"] == parameters(from_hf_config(BASE))["total"]
+    assert any("text_config" in note for note in arch.notes)
+
+
+def test_multi_token_prediction_layers_are_stated():
+    assert any("multi-token-prediction" in note for note in catalogue.load("deepseek-v3").notes)
+    assert not any("multi-token-prediction" in note for note in catalogue.load("llama-3.1-8b").notes)

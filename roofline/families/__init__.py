@@ -20,6 +20,7 @@ from .registry import FAMILIES
 LARGEST_TOTAL = 1e15  # parameters
 
 
+_WRAPPERS = (wrappers.__name__, others.__name__)
 _OWN_SIZES = ("hidden_size", "num_hidden_layers", "n_embd", "n_layer", "d_model", "n_layers", "num_layers")
 _CLASSES = {
     "hunyuandensev1": "hunyuan_v1_dense",
@@ -107,6 +108,15 @@ def from_hf_config(
         raise InputError(
             "model_type", kind, f"is not a known family{hint}; to read it as a family that is known, say so with --read-as FAMILY"
         )
+    inner = config.get("text_config")
+    if (
+        read_as
+        and isinstance(inner, dict)
+        and not any(k in config for k in _OWN_SIZES)
+        and FAMILIES[read_as].__module__ not in _WRAPPERS
+    ):
+        config = inner
+        notes.append("Only the language model in text_config was read.")
     m = Build(Reader(config, kind))
     m.notes += notes
     if read_as and read_as != model_type:
