@@ -75,3 +75,18 @@ def test_pyodide_gives_the_answers_of_cpython(mode):
             for answer in (mine, theirs):
                 answer["result"] = [json.loads(answer["result"]["json"]), [[_number(c) for c in row.split(",")] for row in answer["result"]["csv"].splitlines()]]
         same(mine, theirs, line[:80])
+
+
+@pytest.mark.node
+def test_the_same_sources_give_the_same_snapshot(tmp_path):
+    """Clocks, entropy, folders and the environment leave no trace (another version of Node may: it may lay out its strings otherwise)."""
+    built = ROOT / ".cache" / "build" / "snapshot.bin"
+    node = shutil.which("node") or fetch._wheel_node(Path(sys.executable))
+    if not built.exists() or not node:
+        pytest.skip("nothing is built here")
+    wheel = next((ROOT / ".cache" / "build" / "wheel").glob("*.whl"))
+    again, bridge_copy = tmp_path / "snapshot.bin", tmp_path / "another name.py"
+    shutil.copy(ROOT / "site" / "py" / "bridge.py", bridge_copy)
+    subprocess.run([node, ROOT / "site" / "build" / "snapshot.mjs", ROOT / ".cache" / f"pyodide-{fetch.PYODIDE_VERSION}", wheel, bridge_copy, again],
+                   check=True, capture_output=True, timeout=180, env={**os.environ, "LANG": "C", "USER": "somebody"})
+    assert again.read_bytes() == built.read_bytes()

@@ -1,6 +1,7 @@
 // Make the memory snapshot: boot Pyodide under Node, install our wheel, import and warm the bridge, store the memory.
 // usage: node snapshot.mjs PYODIDE_DIR WHEEL BRIDGE OUT.bin
 // Clocks and entropy are frozen first, so that the same inputs give the same bytes.
+import nodeCrypto from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -15,13 +16,15 @@ const now = 1_760_000_000_000;
 Date.now = () => now;
 performance.now = () => 0;
 Math.random = () => 0.5;
+nodeCrypto.randomFillSync = (array) => new Uint8Array(array.buffer, array.byteOffset, array.byteLength).fill(7) && array;
 crypto.getRandomValues = (array) => new Uint8Array(array.buffer, array.byteOffset, array.byteLength).fill(7) && array;
 
 const { loadPyodide } = await import(pathToFileURL(`${folder}/pyodide.mjs`).href);
 const { default: create } = await import(pathToFileURL(`${folder}/pyodide.asm.mjs`).href);
 let fresh = null;
 const pyodide = await loadPyodide({
-  _makeSnapshot: true, indexURL: `${folder}/`, env: { PYTHONHASHSEED: "0", HOME: "/home/pyodide" },
+  _makeSnapshot: true, indexURL: `${folder}/`, _sysExecutable: "python",
+  env: { PYTHONHASHSEED: "0", HOME: "/home/pyodide", LANG: "en_US.UTF-8", _: "python" }, // else the machine's own would be in it
   createPyodideModule: atMemoryBirth(create, (memory) => { fresh = memory.slice(); }),
 });
 pyodide.unpackArchive(new Uint8Array(readFileSync(wheel)), "wheel");
