@@ -1,7 +1,7 @@
 // @ts-check
 // The answer beside the sentence: key figures, warnings, the chart's finding, its legend and the table behind it.
 
-import { $, h, fill, mark } from "./dom.mjs";
+import { $, h, fill, mark, number } from "./dom.mjs";
 import { language, named, rich, t } from "./i18n.mjs";
 
 /** @param {any} view @param {(key: string) => void} explain open the working of a figure */
@@ -27,7 +27,9 @@ export function showNotices(warnings, notices = []) {
 /** What the chart shows, as a sentence, and its legend. @param {any} view */
 export function showFinding(view) {
   const { ridge, roof, phases } = view.finding;
-  fill($("finding"), ...rich("finding", { ridge, roof }), " ", ...phases.flatMap((/** @type {any} */ p) => [...rich(`finding.${p.role}`, { phase: t(`phase.${p.name}.the`), x: p.x, y: p.y }), " "]));
+  const open = t("figure.open");
+  fill($("finding"), ...rich("finding", { ridge: number("ridge", ridge, open), roof }), " ", ...phases.flatMap((/** @type {any} */ p) => [
+    ...rich(`finding.${p.role}`, { phase: t(`phase.${p.name}.the`), x: number(`intensity.${p.name}`, p.x, open), y: number(`rate.${p.name}`, p.y, open) }), " "]));
   const roles = [...new Set(["memory", "compute", ...phases.map((/** @type {any} */ p) => p.role)])];
   fill($("legend"), roles.map((role) => h("span", {}, mark(role), ` ${t(`legend.${role}`)}`)), h("span", { class: "shape" }, "● ", t("phase.decode"), "  ■ ", t("phase.prefill")), h("span", {}, t("legend.size")));
 }

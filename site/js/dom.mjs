@@ -49,6 +49,9 @@ export function mark(role) {
   return shape ? h("svg", { class: `mark ${role}`, viewBox: "0 0 12 12", width: 11, height: 11, "aria-hidden": "true" }, shape) : null;
 }
 
+/** A number that opens its working (explain.mjs). @param {string} key @param {string} text @param {string} [title] */
+export const number = (key, text, title) => h("button", { type: "button", class: "explain num", dataset: { explain: key }, title: title ?? null }, text);
+
 let toastTimer = 0;
 /** Say something for a few seconds, with an optional action. @param {string} text @param {string} [action] @param {() => void} [run] @param {number} [ms] */
 export function toast(text, action, run, ms = 6000) {

@@ -5,6 +5,14 @@ import { h, sheet } from "./dom.mjs";
 import { has, named, rich, t } from "./i18n.mjs";
 import { table } from "./tabs.mjs";
 
+/** Every element made by `number` opens its working. @param {any} page */
+export function explainOnClick(page) {
+  document.addEventListener("click", (event) => {
+    const key = /** @type {any} */ (event.target)?.closest?.("[data-explain]")?.dataset.explain;
+    if (key) openExplanation(page, key);
+  });
+}
+
 /** @param {any} page @param {string} key */
 export async function openExplanation(page, key) {
   const place = h("div", {}, h("p", { class: "hint" }, t("waiting")));
@@ -12,7 +20,7 @@ export async function openExplanation(page, key) {
   try {
     const { steps, constants } = await page.engine.ask("explain", { form: page.state.form, key });
     place.replaceChildren(
-      h("ol", { class: "steps" }, steps.map((/** @type {any} */ s) => h("li", {}, ...rich(`explain.${s.key}`, Object.fromEntries(Object.entries(s.values).map(([k, v]) => [k, h("span", { class: "num" }, k === "bound" ? named("bound", String(v)) : String(v))])))))),
+      h("ol", { class: "steps" }, steps.map((/** @type {any} */ s) => h("li", {}, ...rich(`explain.${s.key}`, Object.fromEntries(Object.entries(s.values).map(([k, v]) => [k, h("span", { class: "num" }, ["bound", "group", "kind"].includes(k) ? named(k, String(v)) : String(v))])))))),
       h("h3", {}, t("explain.constants")),
       table({
         caption: t("explain.constants"), rows: constants, columns: [{ key: "name", label: t("explain.name") }, { key: "value", label: t("explain.value"), num: true }, { key: "source", label: t("fact.source") }, { key: "grade", label: t("fact.grade") }],

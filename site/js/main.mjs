@@ -6,7 +6,7 @@ import { showBoot } from "./boot.mjs";
 import { RooflineChart, readPalette } from "./charts.mjs";
 import { $, debounce, toast } from "./dom.mjs";
 import { Engine } from "./engine.mjs";
-import { openExplanation } from "./explain.mjs";
+import { explainOnClick, openExplanation } from "./explain.mjs";
 import { Question } from "./fields.mjs";
 import { language, t, useEnglish, useLanguage } from "./i18n.mjs";
 import { firstOf, showLever } from "./lever.mjs";
@@ -213,6 +213,7 @@ function start() {
     else state.undo();
   });
   listenForConfigs(page);
+  explainOnClick(page);
   showGlosses(build);
   readAddress(true);
   for (const sign of ["pointermove", "pointerdown", "keydown", "wheel", "touchstart"]) addEventListener(sign, wantChart, { once: true, passive: true });

@@ -2,7 +2,7 @@
 // The panels that show the current answer in other ways: Operators, Time, Memory, Method. They ask Python nothing.
 
 import { bound } from "./answer.mjs";
-import { h, fill } from "./dom.mjs";
+import { h, fill, number } from "./dom.mjs";
 import { named, rich, t } from "./i18n.mjs";
 import { segmented, table } from "./tabs.mjs";
 
@@ -40,6 +40,9 @@ export function timeTab(latest) {
   return { id: "time", open: draw };
 }
 
+/** Which working a number of the Memory panel opens; the rest open that of the whole. */
+const WORKING = /** @type {Record<string, string>} */ ({ weights: "weights", max_batch: "max_batch", max_context: "max_context", kv_per_token: "kv_token" });
+
 /** @param {Latest} latest */
 export function memoryTab(latest) {
   const draw = (/** @type {HTMLElement} */ panel) => {
@@ -50,8 +53,8 @@ export function memoryTab(latest) {
         m.capacity !== null && m.capacity < 1 ? h("b", { class: "capacity", style: { left: `${100 * m.capacity}%` } }) : null),
       h("div", { class: "two-tables" },
         table({ caption: t("memory.parts"), rows: m.parts, columns: [{ key: "key", label: t("memory.part") }, { key: "text", label: t("memory.size"), num: true }, { key: "share", label: t("op.share"), num: true }],
-          cell: (row, key) => (key === "key" ? h("span", {}, h("i", { class: `swatch part-${row.key}`, "aria-hidden": "true" }), " ", t(`memory.${row.key}`)) : row[key]) }),
-        h("dl", { class: "facts" }, facts.map(([key, value]) => h("div", {}, h("dt", {}, t(`memory.${key}`)), h("dd", { class: "num" }, value))))));
+          cell: (row, key) => (key === "key" ? h("span", {}, h("i", { class: `swatch part-${row.key}`, "aria-hidden": "true" }), " ", t(`memory.${row.key}`)) : key === "text" ? number(WORKING[row.key] ?? "memory", row.text, t("figure.open")) : row[key]) }),
+        h("dl", { class: "facts" }, facts.map(([key, value]) => h("div", {}, h("dt", {}, t(`memory.${key}`)), h("dd", {}, value === "–" ? value : number(WORKING[key] ?? "memory", value, t("figure.open"))))))));
   };
   return { id: "memory", open: draw };
 }
@@ -63,9 +66,9 @@ export function methodTab(latest) {
     const pairs = (/** @type {[string, any][]} */ list) => h("dl", { class: "facts" }, list.filter(([, v]) => v && v !== "–").map(([key, value]) => h("div", {}, h("dt", {}, t(`fact.${key}`)), h("dd", {}, value))));
     fill(panel, h("div", { class: "prose" }, ["roof", "pass", "limit", "expected", "serving", "not"].map((key) => h("p", {}, ...rich(`method.${key}`)))),
       h("div", { class: "two-tables" },
-        h("section", {}, h("h3", {}, m.name), pairs([["family", m.family], ["total", m.total], ["active", m.moe ? m.active : ""], ["layers", m.layers], ["weights", m.weights], ["bits", m.bits], ["kv", m.kv], ["max_context", m.max_context], ["source", m.source]]),
+        h("section", {}, h("h3", {}, m.name), pairs([["family", m.family], ["total", m.total], ["active", m.moe ? m.active : ""], ["layers", m.layers], ["weights", number("weights", m.weights, t("figure.open"))], ["bits", m.bits], ["kv", m.kv], ["max_context", m.max_context], ["source", m.source]]),
           m.assumed.length ? h("p", { class: "hint" }, t("fact.assumed"), " ", m.assumed.map((/** @type {any} */ a) => `${a.field} = ${a.value}`).join(", ")) : null),
-        h("section", {}, h("h3", {}, c.name), pairs([...c.peaks.map((/** @type {any} */ p) => [`peak ${p.format.toUpperCase()}`, p.value]), ["bandwidth", c.bandwidth], ["memory", c.memory], ["ridge", c.ridge], ["link", c.link === "–" ? "" : `${c.link}, ${c.link_rate}`], ["grade", c.grade],
+        h("section", {}, h("h3", {}, c.name), pairs([...c.peaks.map((/** @type {any} */ p) => [`peak ${p.format.toUpperCase()}`, p.value]), ["bandwidth", c.bandwidth], ["memory", c.memory], ["ridge", number("ridge", c.ridge, t("figure.open"))], ["link", c.link === "–" ? "" : `${c.link}, ${c.link_rate}`], ["grade", c.grade],
           ["source", c.url ? h("a", { href: c.url, rel: "noopener noreferrer", target: "_blank" }, c.source) : c.source], ["retrieved", c.retrieved], ["note", c.note]]))));
   };
   return { id: "method", open: draw };

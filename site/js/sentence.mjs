@@ -2,10 +2,13 @@
 // The answer as a sentence whose choices can be changed where they stand. The controls are made once, so that typing in one
 // never loses its place; only the part that tells the answer is written anew.
 
-import { $, h, fill, mark } from "./dom.mjs";
+import { $, h, fill, mark, number } from "./dom.mjs";
 import { rich, t } from "./i18n.mjs";
 
 /** @typedef {import("./state.mjs").State} State */
+
+/** Which working a number of the sentence opens. */
+const WORKING = /** @type {Record<string, string>} */ ({ user: "user", total: "total", utilisation: "utilisation", step: "tpot", bytes: "bytes", flops: "flops", need: "memory", have: "memory", min_devices: "memory" });
 
 export class Sentence {
   /** @param {State} state @param {import("./fields.mjs").Question} question */
@@ -59,7 +62,7 @@ export class Sentence {
     this.weightsText.textContent = this.shownWeights(this.weights.selectedOptions[0]?.textContent ?? "");
     const key = parts.bound ? `sentence.ok.${parts.bound}` : `sentence.${parts.state}`;
     const role = parts.bound ?? "misfit";
-    const values = Object.fromEntries(Object.entries(parts).map(([k, v]) => [k, h("span", { class: "num" }, String(v))]));
+    const values = Object.fromEntries(Object.entries(parts).map(([k, v]) => [k, WORKING[k] ? number(WORKING[k], String(v), t("figure.open")) : h("span", { class: "num" }, String(v))]));
     const verdict = h("span", { class: `verdict ${role}` }, mark(role), " ", t(`bound.${role}`));
     fill(this.tell, ...rich(parts.single && parts.bound ? `${key}.single` : key, { ...values, verdict }));
   }

@@ -146,7 +146,8 @@ def _explain(params: dict) -> dict:
     key = params.get("key")
     if key not in working.KEYS:
         raise InputError("figure", key, f"must be one of {', '.join(working.KEYS)}")
-    return working.explain(evaluate(scenario_of(params.get("form", {}))).to_dict(), key)
+    scenario = scenario_of(params.get("form", {}))
+    return working.explain(evaluate(scenario).to_dict(), key, resolve(scenario).arch)
 
 
 def _levers(params: dict) -> dict:

@@ -1,0 +1,73 @@
+"""The workings of the figures: every key has one for every kind of scenario, and what it states is what a hand calculation gives."""
+
+from __future__ import annotations
+
+import pytest
+
+from roofline.explain import KEYS, explain
+from roofline.report import evaluate
+from roofline.scenario import Scenario, resolve
+
+SERVE = Scenario(model="llama-3.1-70b", hardware="h200-sxm", devices=2, weights="fp8", batch=32, prompt=8000, output=512)
+SCENARIOS = {
+    "serve": SERVE, "moe": Scenario(model="deepseek-v3", hardware="h200-sxm", devices=8, draft=2), "misfit": Scenario(model="llama-3.1-405b", hardware="rtx-4090"),
+    "windowed": Scenario(model="gpt-oss-20b", hardware="apple-m4-max", kv="q8_0"), "pipeline": Scenario(model="gemma-3-27b", hardware="h100-sxm", devices=4, pp=2),
+    "hybrid": Scenario(model="jamba-v0.1", hardware="h100-sxm", devices=2), "recurrent": Scenario(model="falcon-mamba-7b", hardware="h100-sxm"),
+}
+
+
+def steps(scenario: Scenario, key: str) -> dict:
+    """{step key: its values} of a working; of several alike, the last."""
+    found = explain(evaluate(scenario).to_dict(), key, resolve(scenario).arch)["steps"]
+    return {s["key"]: {k: v.replace("\u2009", " ") for k, v in s["values"].items()} for s in found}
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_every_figure_has_a_working(name, key):
+    found = explain(evaluate(SCENARIOS[name]).to_dict(), key, resolve(SCENARIOS[name]).arch)
+    assert found["steps"] and found["constants"]
+    assert all(isinstance(v, str) and v for s in found["steps"] for v in s["values"].values())
+
+
+def test_the_cache_of_a_token():
+    # 80 layers x 2 (K and V) x 8 heads x 128 numbers x 2 bytes
+    assert steps(SERVE, "kv_token")["kv.total"]["result"] == "328 kB"
+    assert steps(SERVE, "kv_token")["kv.layers"] == {"layers": "80", "kind": "full", "numbers": "2,048", "bytes": "2.00", "result": "328 kB"}
+    # 61 layers x (512 latent + 64 rope) x 2 bytes, whatever is drafted
+    assert steps(SCENARIOS["moe"], "kv_token")["kv.layers"]["result"] == "70.3 kB"
+    # 24 layers x 2 x 8 x 64 numbers x 8.5 bits, half of them in windows of 128
+    windowed = steps(SCENARIOS["windowed"], "kv_token")
+    assert windowed["kv.window"]["window"] == "128" and windowed["kv.window"]["layers"] == windowed["kv.layers"]["layers"] == "12"
+    assert windowed["kv.total"]["result"] == "26.1 kB"
+
+
+def test_the_place_on_the_chart():
+    assert steps(SERVE, "ridge")["ridge"]["result"] == "412"  # 1979e12 / 4.8e12
+    intensity = steps(SERVE, "intensity.decode")["intensity"]
+    assert intensity["result"] == "32.7" and steps(SERVE, "intensity.decode")["intensity.ridge"]["bound"] == "memory"
+    # Half of 5.14 TFLOP in 16.4 ms on each of two chips, against 1979 TFLOP/s
+    assert steps(SERVE, "rate.decode")["rate"]["result"] == "157 TFLOP/s"
+    assert steps(SERVE, "utilisation")["utilisation"]["result"] == "9.11 %"
+
+
+def test_the_work_and_the_bytes_of_a_step():
+    # 2 x (70.55e9 - 1.05e9 of the embedding) x 32 tokens, and 4 x 64 heads x 128 x 8256 x 32 x 80 of attention
+    work = steps(SERVE, "flops")["flops"]
+    assert work["dense"] == "4.45 TFLOP" and work["attention"] == "693 GFLOP" and work["result"] == "5.14 TFLOP"
+    moved = steps(SERVE, "bytes")["bytes"]
+    assert moved["weights"] == "70.6 GB" and moved["read"] == "86.6 GB" and moved["result"] == "157 GB"
+
+
+def test_what_fits():
+    assert steps(SERVE, "max_batch")["room.max_batch"]["result"] == "74"
+    assert steps(SCENARIOS["misfit"], "max_batch")["room.max_batch"]["result"] == "0"
+
+
+def test_weights_are_told_by_kind():
+    kinds = [s["values"]["group"] for s in explain(evaluate(SCENARIOS["moe"]).to_dict(), "weights")["steps"][:-1]]
+    assert {"experts", "shared_experts", "router", "attention_projection"} <= set(kinds)
+
+
+def test_recurrent_layers_keep_a_state_instead():
+    assert "kv.state" in steps(SCENARIOS["recurrent"], "kv_token")
