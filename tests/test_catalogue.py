@@ -130,3 +130,8 @@ def test_any_text_is_parsed_or_refused(text):
         assert isinstance(catalogue.read_config_text(text), dict)
     except InputError:
         pass
+
+
+def test_every_model_keeps_its_own_name():
+    for entry in catalogue.entries():
+        assert catalogue.load(entry.id).name == entry.name, entry.id

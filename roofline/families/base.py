@@ -140,10 +140,10 @@ class Base:
     def done(self, *, id: str, family: str, name: str = "", source: str = "", quantization=None) -> Architecture:
         """The finished model."""
         c = self.c
-        for name in ("num_nextn_predict_layers", "num_mtp_layers", "mtp_num_hidden_layers", "num_mtp_modules"):
-            if isinstance(c.raw.get(name), int) and c.raw[name] > 0:
+        for field in ("num_nextn_predict_layers", "num_mtp_layers", "mtp_num_hidden_layers", "num_mtp_modules"):
+            if isinstance(c.raw.get(field), int) and c.raw[field] > 0:
                 self.notes.append(
-                    f"{c.raw[name]} multi-token-prediction layers are not counted: they draft, and plain decoding does not run them."
+                    f"{c.raw[field]} multi-token-prediction layers are not counted: they draft, and plain decoding does not run them."
                 )
                 break
         context = next(
