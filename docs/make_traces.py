@@ -1,6 +1,7 @@
 """Write docs/traces.md and tests/data/traced.json: whole models traced from their configs, beside the analytic engine.
 
     python docs/make_traces.py            trace one model of every family (torch and transformers; some minutes) and write both
+    python docs/make_traces.py --only=a,b  trace these families again and keep the rest
     python docs/make_traces.py --page     only write the page again from tests/data/traced.json
     python docs/make_traces.py --time     time a small model on this machine's CPU under its own roofs, write docs/traces-cpu.*
 
@@ -42,16 +43,13 @@ MEANING = {
 }
 
 
-def smallest_of_each_family() -> dict:
-    """{model_type: (id, config)} of the catalogue's smallest model of each type."""
+def families() -> dict:
+    """{model_type: [(entry, config), ...]} of the catalogue, the smallest model of a type first."""
     found: dict = {}
     for entry in catalogue.entries():
         config = {k: v for k, v in catalogue.config_of(entry.id).items() if k != "quantization_config"}
-        size = parameters(from_hf_config(config))["total"]
-        kind = config["model_type"]
-        if kind not in found or size < found[kind][0]:
-            found[kind] = (size, entry, config)
-    return {kind: (entry, config) for kind, (_, entry, config) in sorted(found.items())}
+        found.setdefault(config["model_type"], []).append((parameters(from_hf_config(config))["total"], len(found), entry, config))
+    return {kind: [(entry, config) for *_, entry, config in sorted(rows, key=lambda row: row[:2])] for kind, rows in sorted(found.items())}
 
 
 def trace_one(entry, config: dict) -> dict:
@@ -70,20 +68,27 @@ def trace_one(entry, config: dict) -> dict:
     return row
 
 
-def trace_all() -> dict:
+def trace_all(only=()) -> dict:
+    """Trace one model of every family (of `only`, if given, keeping what the file has of the others); what cannot run is listed with its reason."""
     import torch
     import transformers
-    rows, left_out = [], []
-    for kind, (entry, config) in smallest_of_each_family().items():
-        try:
-            rows.append(trace_one(entry, config))
-            print(f"{kind}: {entry.id}", file=sys.stderr)
-        except Exception as error:  # a class that cannot run without values, a type the library does not know: said on the page
-            reason = error.rule if isinstance(error, InputError) else str(error).splitlines()[0]
-            left_out.append({"family": kind, "model": entry.id, "reason": f"{type(error).__name__}: {reason[:160]}" if not isinstance(error, InputError) else reason[:160]})
-            print(f"{kind}: left out, {reason[:100]}", file=sys.stderr)
+    before = json.loads(DATA.read_text("utf-8")) if only else {"models": [], "left_out": []}
+    rows, left_out = {r["family"]: r for r in before["models"] if r["family"] not in only}, {r["family"]: r for r in before["left_out"] if r["family"] not in only}
+    for kind, models in families().items():
+        if only and kind not in only:
+            continue
+        for entry, config in models[:3]:  # a config that the library cannot build as published: the next larger model of the family
+            try:
+                rows[kind] = trace_one(entry, config)
+                left_out.pop(kind, None)
+                print(f"{kind}: {entry.id}", file=sys.stderr)
+                break
+            except Exception as error:  # a class that cannot run without values, a type the library does not know: said on the page
+                said = error.rule if isinstance(error, InputError) else f"{type(error).__name__}: {' '.join(str(error).split())}"
+                left_out[kind] = {"family": kind, "model": entry.id, "reason": said[:160]}
+                print(f"{kind}: {entry.id} left out, {said[:100]}", file=sys.stderr)
     return {"note": "Traced on torch's meta device from published configs; figures of the reference implementation, not of this engine.", "torch": torch.__version__.split("+")[0],
-            "transformers": transformers.__version__, "batch": BATCH, "prompt": PROMPT, "models": rows, "left_out": left_out}
+            "transformers": transformers.__version__, "batch": BATCH, "prompt": PROMPT, "models": [rows[k] for k in sorted(rows)], "left_out": [left_out[k] for k in sorted(left_out)]}
 
 
 def side(row: dict, phase: str, quantity: str, unit: str) -> str:
@@ -161,21 +166,23 @@ def cpu_section(cpu: dict) -> list:
     rows = ["| phase | operator | count | share of the time | FLOP/byte | FLOP/s | bytes/s | of its roof |", "| --- | --- | --- | --- | --- | --- | --- | --- |"]
     rows += [f"| {r['phase']} | {r['operator']} | {r['count']} | {r['share']} | {r['FLOP/byte']} | {r['FLOP/s']} | {r['bytes/s']} | {r['of the roof']} |" for r in cpu["rows"][:16]]
     return ["## On a real CPU",
-            f"{cpu['model']} in {cpu['dtype']}, random weights, batch {cpu['batch']}, prompt {cpu['prompt']}, on {cpu['device']} ({cpu['threads']} threads), {cpu['runs']} runs, medians. Its own roofs, measured by `roofline ceilings`: "
+            f"{cpu['model']} in {cpu['dtype']}, random weights, batch {cpu['batch']}, prompt {cpu['prompt']}, on {cpu['device']} ({cpu['threads']} thread{'s' if cpu['threads'] != 1 else ''}), the best of {cpu['runs']} runs for each operator, as for the roofs. Its own roofs, measured by `roofline ceilings`: "
             + ", ".join(f"{k.upper()} products {format_quantity(v, 'FLOP/s')}" for k, v in cpu["peaks"].items()) + "; " + ", ".join(f"{level['name']} {format_quantity(level['bytes_per_s'], 'B/s')}" for level in cpu["levels"]) + ". "
             f"The prefill took {format_quantity(cpu['prefill_s'], 's')} in operators, the decode step {format_quantity(cpu['decode_s'], 's')}; its weights alone take at least {format_quantity(cpu['decode_floor_s'], 's')} through that memory.",
             "![Operators of a small model under the measured roofs of a CPU](traces-cpu.svg)", "\n".join(rows)]
 
 
-def time_cpu(model: str = "smollm2-135m", dtype: str = "fp32", prompt: int = 128, repeats: int = 7) -> None:
+def time_cpu(model: str = "smollm2-135m", dtype: str = "fp32", prompt: int = 128, repeats: int = 15) -> None:
     """Time a small model on the CPU and write the figure and its table."""
     from roofline import ceilings
     from roofline.plot import from_trace, machine_roofs
     from roofline.trace import build_model, trace_model
-    roofs = ceilings.measure("cpu", formats=(dtype,), budget_s=0.5)
+    import torch
+    torch.set_num_threads(1)  # several threads wait for one another wherever the machine does other work too
+    roofs = ceilings.measure("cpu", backend="torch", formats=(dtype,), budget_s=0.5)
     built = build_model(catalogue.config_of(model), device="cpu", dtype=dtype, attention="sdpa")
-    traces = trace_model(built, batch=1, prompt=prompt, repeats=repeats)
-    again = ceilings.measure("cpu", formats=(dtype,), budget_s=0.5)  # before and after, the better counts: other work on the machine only lowers them
+    traces = trace_model(built, batch=1, prompt=prompt, repeats=repeats, best=True)
+    again = ceilings.measure("cpu", backend="torch", formats=(dtype,), budget_s=0.5)  # before and after, the better counts: other work on the machine only lowers them
     best = max((roofs, again), key=lambda r: r["bandwidth_bytes_per_s"])
     best["peak_flops_per_s"] = {k: max(roofs["peak_flops_per_s"][k], again["peak_flops_per_s"][k]) for k in best["peak_flops_per_s"]}
     name = next(e.name for e in catalogue.entries() if e.id == model)
@@ -193,7 +200,8 @@ def main(argv: list) -> None:
     if "--time" in argv:
         time_cpu()
     elif "--page" not in argv:
-        DATA.write_text(json.dumps(trace_all(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        only = [name for word in argv if word.startswith("--only=") for name in word[7:].split(",")]
+        DATA.write_text(json.dumps(trace_all(only), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     PAGE.write_text(page(json.loads(DATA.read_text("utf-8"))), encoding="utf-8")
 
 

@@ -377,21 +377,55 @@ def test_a_model_on_the_cpu_can_be_timed(transformers):
         assert weights(real[phase]) == weights(shapes[phase])
 
 
-def run(*words):
-    return subprocess.run([sys.executable, "-m", "roofline", "trace", *words], capture_output=True, text=True, cwd=ROOT)
-
-
-def test_the_command_line(transformers, tmp_path):
+def test_the_command_line(transformers, tmp_path, capsys):
+    from roofline.cli import main
     config = tmp_path / "config.json"
     config.write_text(json.dumps({"model_type": "llama", **TINY}))
-    done = run(str(config), "--prompt", "16", "--compare", "--json")
-    answer = json.loads(done.stdout)
-    assert done.returncode == 0 and [p["phase"] for p in answer["phases"]] == ["prefill", "decode"]
+
+    def run(*words):
+        code = main(["trace", *words])
+        return code, *capsys.readouterr()
+
+    code, out, _ = run(str(config), "--prompt", "16", "--compare", "--json")
+    answer = json.loads(out)
+    assert code == 0 and [p["phase"] for p in answer["phases"]] == ["prefill", "decode"]
     assert all(c["totals"]["flops"]["open"] == 0 for c in answer["comparison"])
     assert answer["phases"][0]["bytes"]["attention"]["read_bytes"] < answer["phases"][0]["bytes"]["none"]["read_bytes"]
-    drawn = run(str(config), "--prompt", "16", "--hardware", "h100-sxm", "--fusion", "attention", "-o", str(tmp_path / "t.svg"))
-    assert drawn.returncode == 0 and (tmp_path / "t.svg").read_text().startswith("<svg")
+    code, out, _ = run(str(config), "--prompt", "16", "--phase", "decode", "--layers", "1")
+    assert code == 0 and out.startswith("decode: ") and "prefill" not in out
+    code, _, _ = run(str(config), "--prompt", "16", "--hardware", "h100-sxm", "--fusion", "attention", "-o", str(tmp_path / "t.svg"))
+    assert code == 0 and (tmp_path / "t.svg").read_text().startswith("<svg")
     for words, message in (((str(config), "--device", "tpu"), "device 'tpu': must be one of meta, cpu, cuda"), (("nothing-like-it",), "model 'nothing-like-it'"),
-                           ((str(config), "--time"), "device 'meta': has no time")):
-        refused = run(*words)
-        assert refused.returncode == 2 and message in refused.stderr
+                           ((str(config), "--time"), "device 'meta': has no time"), (("nothing.py:f",), "target 'nothing.py:f': must be FILE.py:FUNCTION")):
+        code, out, err = run(*words)
+        assert code == 2 and message in err and not out
+
+
+# ---- the table of docs/traces.md -----------------------------------------------------------------------------------
+
+TABLE = Path(__file__).parent / "data" / "traced.json"
+TRACED = json.loads(TABLE.read_text("utf-8")) if TABLE.exists() else {"models": []}
+
+
+@pytest.mark.parametrize("row", TRACED["models"], ids=lambda row: row["family"])
+def test_the_analytic_side_of_the_table_is_what_the_engine_says_today(row):
+    """Traced figures come from the reference implementation; analytic = traced - named - open must hold as the engine changes."""
+    from roofline import catalogue, formats
+    from roofline.families import from_hf_config
+    from roofline.operators import Pass, forward
+    config = {k: v for k, v in catalogue.config_of(row["model"]).items() if k != "quantization_config"}
+    arch, bf16, batch, prompt = from_hf_config(config), formats.parse("bf16"), TRACED["batch"], TRACED["prompt"]
+    for phase, p in (("prefill", Pass(sequences=batch, new_tokens=prompt)), ("decode", Pass(sequences=batch, new_tokens=1, start=prompt, steps=1))):
+        operators = [o for o in forward(arch, p, weights=bf16, kv=bf16, compute="bf16") if o.group != "elementwise"]
+        flops = sum(o.flops for o in operators if o.roof != "vector")
+        kept = row[phase]
+        assert flops == pytest.approx(kept["flops"]["traced"] - sum(kept["flops"]["named"].values()) - kept["flops"]["left"], rel=1e-9), phase
+        weights = sum(o.weight_bytes for o in operators)
+        assert weights == pytest.approx(kept["weight_bytes"]["traced"] - sum(kept["weight_bytes"]["named"].values()) - kept["weight_bytes"]["left"], rel=1e-9), phase
+
+
+def test_the_table_shows_what_was_traced():
+    page = (ROOT / "docs" / "traces.md").read_text("utf-8")
+    exact = [row for row in TRACED["models"] if all(row[phase]["flops"]["open"] == 0 for phase in ("prefill", "decode"))]
+    assert len(exact) >= 40 and all(f"| {row['family']} | {row['name']} |" in page for row in TRACED["models"])
+    assert sum(all(row[phase]["weight_bytes"]["open"] == 0 for phase in ("prefill", "decode")) for row in TRACED["models"]) >= 40

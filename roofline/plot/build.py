@@ -255,7 +255,7 @@ def machine_roofs(ceilings: dict) -> list:
 
 # ---- traces --------------------------------------------------------------------------------------------------------
 
-def from_trace(traces, roofs, *, fusion: str = "none", least: float = 0.002, theme: str = "light", title: str = "", **options) -> Chart:
+def from_trace(traces, roofs, *, fusion: str = "none", least: float = 0.005, theme: str = "light", title: str = "", **options) -> Chart:
     """The operators of one trace or several ({phase: Trace}) under roofs.
 
     roofs: from `chip_roofs` or `machine_roofs`. fusion: "none", "elementwise" or "attention". Timed operators stand where they were

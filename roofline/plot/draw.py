@@ -77,11 +77,12 @@ def scene(chart: Chart) -> Scene:
         y += 7
     x = 24.0
     for label, color, marker in legend_entries(chart):
-        if x + 20 + text_width(label, 12) > chart.width - 12:
+        wide = 1.08 * text_width(label, 12)  # the reader's font may be wider than most
+        if x + 20 + wide > chart.width - 12:
             break
         shapes.append(Mark(x=x + 4, y=y + 13, size=9, shape=marker, fill=c[color], stroke=c[color], width=1))
         shapes.append(Text(x=x + 15, y=y + 13, text=label, color=c["ink"], size=12, baseline="middle"))
-        x += 15 + text_width(label, 12) + 22
+        x += 15 + wide + 22
     shapes.append(Text(x=f.left + f.width / 2, y=chart.height - 14, text=chart.x_label, color=c["muted"], size=12.5, anchor="middle"))
     shapes.append(Text(x=20, y=f.top + f.height / 2, text=chart.y_label, color=c["muted"], size=12.5, anchor="middle", angle=90))
     return Scene(width=chart.width, height=chart.height, background=c["paper"], shapes=tuple(shapes), inner=tuple(inner), clip=(f.left, f.top, f.width, f.height),

@@ -23,6 +23,7 @@ def add_commands(command) -> None:
     add("--compare", action="store_true", help="beside the analytic operators of the same config, line by line")
     add("--time", action="store_true", help="also time every operator (on cpu or cuda, or what FUNCTION uses)")
     add("--repeats", default="5", help="timed runs, of which the median counts")
+    add("--best", action="store_true", help="the shortest run counts instead, for a machine that does other work too")
     add("--hardware", help="draw under this chip's roofs")
     add("--ceilings", metavar="FILE", help="draw under the roofs that `roofline ceilings -o FILE` measured")
     from ..plot.commands import _look
@@ -37,7 +38,7 @@ def _run(args) -> None:
     if ":" in Path(args.target).name and not args.target.endswith(".json"):
         if args.compare:
             raise InputError("compare", args.target, "needs a model whose config the engine knows, not a function")
-        traces = trace_function(load_function(args.target), grad=args.grad, repeats=repeats)
+        traces = trace_function(load_function(args.target), grad=args.grad, repeats=repeats, best=args.best)
         title = args.target
     else:
         traces, comparisons, title = _model(args, whole, repeats)
@@ -69,8 +70,10 @@ def _model(args, whole, repeats: int) -> tuple:
         raise InputError("phase", args.phase, "must be prefill, decode or both")
     phases = ("prefill", "decode") if args.phase == "both" else (args.phase,)
     batch, prompt = whole("batch"), whole("prompt")
+    from .targets import require_transformers
+    require_transformers().utils.logging.set_verbosity_error()  # its advice on faster kernels is not about what is counted here
     model = build_model(config, device=args.device, dtype=args.dtype, attention=args.attention, experts=args.experts)
-    traces = trace_model(model, batch=batch, prompt=prompt, phases=phases, repeats=repeats, facts={"model": name})
+    traces = trace_model(model, batch=batch, prompt=prompt, phases=phases, repeats=repeats, best=args.best, facts={"model": name})
     comparisons = None
     if args.compare:
         from ..families import from_hf_config

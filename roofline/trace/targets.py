@@ -17,12 +17,13 @@ DEVICES = ("meta", "cpu", "cuda")
 _DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "fp64": "float64"}
 
 
-def trace(fn, *args, roots=None, phase: str = "run", grad: bool = False, repeats: int = 0, warmup: int = 1, prepare=None, **kwargs) -> Trace:
+def trace(fn, *args, roots=None, phase: str = "run", grad: bool = False, repeats: int = 0, best: bool = False, warmup: int = 1, prepare=None,
+          **kwargs) -> Trace:
     """Trace a call `fn(*args, **kwargs)`: every operator it runs, with FLOPs, bytes, shapes and module path.
 
     fn: any callable; a torch.nn.Module's parameters and submodules are named. roots: further modules to name.
     phase: the name the trace gets. grad: keep autograd on. repeats: 0 counts only; n > 0 also times, and gives each operator
-    the median of n runs [s], after `warmup` runs that are not counted. prepare: called before every run, returns the
+    the median of n runs [s] (best: the shortest, for a machine that does other work too), after `warmup` runs that are not counted. prepare: called before every run, returns the
     arguments of that run as (args, kwargs), for calls that change what they are given (a growing cache).
     """
     torch = require_torch()
@@ -38,15 +39,15 @@ def trace(fn, *args, roots=None, phase: str = "run", grad: bool = False, repeats
         return once(False)
     for _ in range(warmup):
         once(True)
-    return _median([once(True) for _ in range(repeats)])
+    return _together([once(True) for _ in range(repeats)], min if best else median)
 
 
-def _median(runs: list) -> Trace:
-    """The last run with each operator's median time; runs that took another path are left out."""
+def _together(runs: list, choose) -> Trace:
+    """The last run with each operator's median (or shortest) time; runs that took another path are left out."""
     last = runs[-1]
     names = [op.name for op in last.ops]
     alike = [t for t in runs if [op.name for op in t.ops] == names]
-    ops = tuple(_timed(op, median(t.ops[i].seconds for t in alike)) for i, op in enumerate(last.ops))
+    ops = tuple(_timed(op, choose(t.ops[i].seconds for t in alike)) for i, op in enumerate(last.ops))
     facts = {**last.facts, "timed_runs": len(alike)}
     return Trace(phase=last.phase, ops=ops, roles=last.roles, names=last.names, capacity=last.capacity, kept=last.kept, facts=facts)
 
@@ -125,12 +126,12 @@ def _no_init(transformers):
     return quiet()
 
 
-def trace_model(model, *, batch: int = 1, prompt: int = 512, new: int = 1, phases=("prefill", "decode"), repeats: int = 0, facts: dict | None = None) -> dict:
+def trace_model(model, *, batch: int = 1, prompt: int = 512, new: int = 1, phases=("prefill", "decode"), repeats: int = 0, best: bool = False, facts: dict | None = None) -> dict:
     """Trace a Hugging Face causal language model: {"prefill": Trace, "decode": Trace}.
 
     model: from `build_model` or of your own, on any device. batch: sequences; prompt: their tokens [tokens]. Prefill computes the
     logits of the last token only, as servers do; decode runs one step of `new` tokens on the cache that prefill left.
-    repeats: as in `trace`.
+    repeats, best: as in `trace`.
     """
     torch = require_torch()
     parameter = next(model.parameters())
@@ -142,7 +143,7 @@ def trace_model(model, *, batch: int = 1, prompt: int = 512, new: int = 1, phase
     found = {}
 
     def named(phase, prepare):
-        t = trace(model, phase=phase, repeats=repeats, prepare=prepare)
+        t = trace(model, phase=phase, repeats=repeats, best=best, prepare=prepare)
         return Trace(phase=phase, ops=t.ops, roles=t.roles, names=t.names, capacity=t.capacity, kept=t.kept, facts={**said, **t.facts})
 
     if "prefill" in phases:
@@ -175,7 +176,7 @@ def load_function(target: str):
     return function
 
 
-def trace_function(function, *, grad: bool = False, repeats: int = 0) -> dict:
+def trace_function(function, *, grad: bool = False, repeats: int = 0, best: bool = False) -> dict:
     """Trace a function that takes no arguments: {"run": Trace}.
 
     If it returns a callable, or a dict of callables, those are traced instead, each as a phase of its own: what builds the model and
@@ -184,11 +185,11 @@ def trace_function(function, *, grad: bool = False, repeats: int = 0) -> dict:
     once, result = record(function, grad=grad)
     phases = result if isinstance(result, dict) and result and all(map(_is_phase, result.values())) else {"run": result} if _is_phase(result) else None
     if phases is None:
-        return {"run": once if not repeats else trace(function, grad=grad, repeats=repeats)}
+        return {"run": once if not repeats else trace(function, grad=grad, repeats=repeats, best=best)}
     found = {}
     for name, phase in phases.items():
         fn, args, kwargs = phase if isinstance(phase, tuple) and len(phase) == 3 else (*phase, {}) if isinstance(phase, tuple) else (phase, (), {})
-        found[str(name)] = trace(fn, *args, phase=str(name), grad=grad, repeats=repeats, **kwargs)
+        found[str(name)] = trace(fn, *args, phase=str(name), grad=grad, repeats=repeats, best=best, **kwargs)
     return found
 
 
