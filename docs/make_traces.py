@@ -15,12 +15,12 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from roofline import catalogue  # noqa: E402
-from roofline.errors import InputError  # noqa: E402
-from roofline.families import from_hf_config  # noqa: E402
-from roofline.model import parameters  # noqa: E402
-from roofline.operators import Pass  # noqa: E402
-from roofline.units import format_number, format_quantity  # noqa: E402
+from roofline import catalogue
+from roofline.errors import InputError
+from roofline.families import from_hf_config
+from roofline.model import parameters
+from roofline.operators import Pass
+from roofline.units import format_number, format_quantity
 
 BATCH, PROMPT = 2, 128
 DATA, PAGE, CPU = ROOT / "tests" / "data" / "traced.json", ROOT / "docs" / "traces.md", ROOT / "docs" / "traces-cpu.json"
@@ -174,10 +174,11 @@ def cpu_section(cpu: dict) -> list:
 
 def time_cpu(model: str = "smollm2-135m", dtype: str = "fp32", prompt: int = 128, repeats: int = 15) -> None:
     """Time a small model on the CPU and write the figure and its table."""
+    import torch
+
     from roofline import ceilings
     from roofline.plot import from_trace, machine_roofs
     from roofline.trace import build_model, trace_model
-    import torch
     torch.set_num_threads(1)  # several threads wait for one another wherever the machine does other work too
     roofs = ceilings.measure("cpu", backend="torch", formats=(dtype,), budget_s=0.5)
     built = build_model(catalogue.config_of(model), device="cpu", dtype=dtype, attention="sdpa")

@@ -182,10 +182,9 @@ def cpu_caches() -> list:
     found: dict = {}
     for index in sorted(Path("/sys/devices/system/cpu").glob("cpu[0-9]*/cache/index*")):
         try:
-            read = lambda name: (index / name).read_text().strip()
-            if read("type") == "Instruction":
-                continue
-            found.setdefault(f"L{read('level')}", {})[read("shared_cpu_list")] = int(parse_quantity(read("size").replace("K", "Ki").replace("M", "Mi"), "bytes"))
+            kind, level, shared, size = ((index / name).read_text().strip() for name in ("type", "level", "shared_cpu_list", "size"))
+            if kind != "Instruction":
+                found.setdefault(f"L{level}", {})[shared] = int(parse_quantity(size.replace("K", "Ki").replace("M", "Mi"), "bytes"))
         except (OSError, ValueError):
             return []
     return sorted((name, sum(copies.values())) for name, copies in found.items())

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+
 from roofline import ceilings
 from roofline.cli import main
 from roofline.errors import InputError

@@ -5,6 +5,7 @@ import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 
 import pytest
+
 from roofline import document
 from roofline.cli import main
 from roofline.errors import InputError
@@ -50,13 +51,13 @@ def test_html_is_one_file_that_asks_for_nothing(html):
     assert sum(tag == "svg" for tag, _ in parser.seen) == 2 and len(html) < 200_000
     names = [a["id"] for _, a in parser.seen if "id" in a]
     assert len(names) == len(set(names))
-    for text in re.findall(r"<svg.*?</svg>", html, flags=re.S):
+    for text in re.findall(r"<svg.*?</svg>", html, flags=re.DOTALL):
         ET.fromstring(text)
 
 
 def test_it_follows_light_and_dark_and_prints(html):
     assert "prefers-color-scheme: dark" in html and "@media print" in html
-    figure = re.search(r"<figure>.*?</figure>", html, flags=re.S)[0]
+    figure = re.search(r"<figure>.*?</figure>", html, flags=re.DOTALL)[0]
     assert "var(--memory)" in figure and not re.search(r"#[0-9a-f]{6}", figure)  # every colour of a chart is the theme's
 
 

@@ -12,9 +12,24 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from roofline.cli import main
 from roofline.errors import InputError
-from roofline.plot import Chart, Note, Point, Roof, Trail, chip_roofs, compare, from_points, from_report, machine_roofs, read_points, read_roof, sweep
+from roofline.plot import (
+    Chart,
+    Note,
+    Point,
+    Roof,
+    Trail,
+    chip_roofs,
+    compare,
+    from_points,
+    from_report,
+    machine_roofs,
+    read_points,
+    read_roof,
+    sweep,
+)
 from roofline.plot.chart import describe
 from roofline.plot.commands import changes, values
 from roofline.plot.draw import scene
@@ -41,7 +56,7 @@ def report():
 def test_a_point_by_hand():
     # DAXPY of 1e9 elements: 2 FLOPs and 24 bytes each; 12.5 ms is 1.92 TB/s of an A100's 2.04.
     (row,) = read_points("name,flops,bytes,seconds\ndaxpy,2 GFLOP,24 GB,12.5 ms\n")
-    ((level, x, y, roof, bound, timed),) = place(row, A100)
+    ((_, x, y, roof, bound, timed),) = place(row, A100)
     assert (x, y, bound, timed) == (pytest.approx(1 / 12), pytest.approx(160e9), "memory", True)
     assert roof == pytest.approx(2.04e12 / 12) and y / roof == pytest.approx(1.92 / 2.04)
 
@@ -218,8 +233,8 @@ def test_html_is_one_file_with_the_same_figure(report, tmp_path):
     pytest.importorskip("bokeh")
     path = from_report(report, theme="dark").save(tmp_path / "roof.html")
     text = Path(path).read_text("utf-8")
-    outside = re.findall(r"""(?:src|href)=["'](?!#)([^"']+)["']""", re.sub(r"<script[^>]*>.*?</script>", "", text, flags=re.S))
-    assert outside == [] and "cdn.bokeh.org" not in re.sub(r"<script type=\"text/javascript\">.*?</script>", "", text, flags=re.S)
+    outside = re.findall(r"""(?:src|href)=["'](?!#)([^"']+)["']""", re.sub(r"<script[^>]*>.*?</script>", "", text, flags=re.DOTALL))
+    assert outside == [] and "cdn.bokeh.org" not in re.sub(r"<script type=\"text/javascript\">.*?</script>", "", text, flags=re.DOTALL)
     assert "roofline.plot" in text and "<table>" in text and THEMES["dark"]["paper"] in text
 
 

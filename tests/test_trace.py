@@ -6,9 +6,13 @@ What needs torch (or transformers) is skipped where it is not installed; fusion 
 import json
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from roofline.errors import InputError
 from roofline.trace.data import Op, Trace, region, union_bytes
 from roofline.trace.fusion import FUSIONS, fuse
@@ -78,6 +82,36 @@ def test_an_overwritten_buffer_is_not_read_too_early():
     t = chain([op("add", "pointwise", [(0, 100)], [(1, 100)]), op("fill_", "other", [], [(0, 100)], in_place=True), op("add", "pointwise", [(1, 100), (0, 100)], [(2, 100)])], kept=[0, 2])
     kernels = fuse(t, "elementwise")
     assert [len(k.ops) for k in kernels] == [1, 1, 1] and sum(k.bytes for k in kernels) == 200 + 100 + 300
+
+
+programs_of_any_shape = st.lists(st.tuples(st.sampled_from(["pointwise", "reduction", "copy", "matmul", "gather"]), st.lists(st.integers(0, 7), min_size=1, max_size=3), st.booleans()),
+                                 min_size=1, max_size=14)
+
+
+@settings(max_examples=300, deadline=None)
+@given(programs_of_any_shape, st.sets(st.integers(0, 30)))
+def test_kernels_can_run_one_after_another_and_never_move_more(program, kept):
+    """Whatever is fused, no kernel waits for itself: reads after writes, writes after reads and writes after writes all keep their order."""
+    ops, fresh = [], 8
+    for kind, reads, in_place in program:
+        read = [min(r + max(0, fresh - 12), fresh - 1) for r in reads]
+        target = read[0] if in_place else fresh
+        fresh += not in_place
+        ops.append(op("silu" if kind == "pointwise" else kind, kind, [(b, 10) for b in dict.fromkeys(read)], [(target, 10)], 5 if kind == "matmul" else 0, in_place=in_place))
+    t = chain(ops, kept)
+    whole = fuse(t, "none")
+    for fusion in FUSIONS[1:]:
+        kernels = fuse(t, fusion)
+        assert sorted(id(o) for k in kernels for o in k.ops) == sorted(id(o) for o in t.ops)
+        assert sum(k.bytes for k in kernels) <= sum(k.bytes for k in whole) and sum(k.flops for k in kernels) == t.flops
+        of = {id(o): i for i, k in enumerate(kernels) for o in k.ops}
+        edges = set()
+        for j, later in enumerate(t.ops):
+            for earlier in t.ops[:j]:
+                touched = {w.buffer for w in earlier.writes} & {r.buffer for r in (*later.reads, *later.writes)} or {r.buffer for r in earlier.reads} & {w.buffer for w in later.writes}
+                if touched and of[id(earlier)] != of[id(later)]:
+                    edges.add((of[id(earlier)], of[id(later)]))
+        TopologicalSorter({b: {a for a, c in edges if c == b} for b in range(len(kernels))}).prepare()  # raises CycleError
 
 
 def test_unknown_fusion_is_refused():
@@ -186,8 +220,9 @@ def programs(torch):
 
 
 def test_flops_equal_the_flop_counter_on_the_same_run(torch):
-    from roofline.trace import record
     from torch.utils.flop_counter import FlopCounterMode
+
+    from roofline.trace import record
     for name, module, inputs in programs(torch):
         counter = FlopCounterMode(display=False)
 
@@ -203,8 +238,9 @@ def test_flops_equal_the_flop_counter_on_the_same_run(torch):
 
 
 def test_the_backward_pass_is_counted_too(torch):
-    from roofline.trace import trace
     from torch.utils.flop_counter import FlopCounterMode
+
+    from roofline.trace import trace
     module, x = torch.nn.Sequential(torch.nn.Linear(16, 64), torch.nn.ReLU(), torch.nn.Linear(64, 8)), torch.zeros(4, 16)
     step = lambda: module(x).sum().backward()
     with FlopCounterMode(display=False) as counter:
@@ -364,6 +400,20 @@ def test_attention_fused_or_seen_in_parts_does_the_same_work(transformers):
     for phase in ("prefill", "decode"):
         assert parts[phase].flops == whole[phase].flops
         assert sum(moved(parts[phase], "attention")) <= sum(moved(parts[phase], "elementwise")) < sum(moved(parts[phase]))
+
+
+def test_every_way_to_run_experts_does_the_same_work(transformers):
+    """Gathered, grouped (which FlopCounterMode leaves out) and one by one: the same FLOPs; one by one reads only the experts that are reached."""
+    from roofline.trace import build_model, trace_model
+    config = {"model_type": "qwen3_moe", **FAMILIES["qwen3_moe"]}
+    found = {(device, experts): trace_model(build_model(config, device=device, experts=experts), batch=2, prompt=24)
+             for device, experts in (("meta", "batched_mm"), ("meta", "grouped_mm"), ("cpu", "grouped_mm"), ("cpu", "eager"))}
+    for phase in ("prefill", "decode"):
+        assert len({t[phase].flops for t in found.values()}) == 1
+        grouped = found["meta", "grouped_mm"][phase]
+        assert set(grouped.extras) == {"_grouped_mm"} and grouped.flops == grouped.torch_flops + grouped.extras["_grouped_mm"]
+    weights = {way: sum(k.parameter_bytes for k in t["decode"].kernels()) for way, t in found.items()}
+    assert weights["cpu", "eager"] <= weights["meta", "grouped_mm"] == weights["meta", "batched_mm"]
 
 
 def test_a_model_on_the_cpu_can_be_timed(transformers):

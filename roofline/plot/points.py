@@ -46,7 +46,7 @@ def read_roof(text: str) -> Roof:
     if not sign or not name or not value:
         raise InputError("roof", text, 'must read NAME=VALUE with a unit, such as "FP64=9.7 TFLOP/s" or "HBM=2.04 TB/s"')
     low = value.lower()
-    if "flop" in low or low.endswith("op/s") or low.endswith("ops"):
+    if "flop" in low or low.endswith(("op/s", "ops")):
         return Roof(name=name, value=float(parse_quantity(value, "FLOP/s", field=f"roof {name}", low=1, high=1e25)), kind="compute")
     if "b/s" in low or "byte" in low:
         return Roof(name=name, value=float(parse_quantity(value, "bytes/s", field=f"roof {name}", low=1, high=1e25)), kind="memory", level=name)

@@ -10,6 +10,7 @@ import math
 import unicodedata
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 
 from ..errors import InputError
 from .themes import FONT
@@ -219,7 +220,7 @@ def _dashes(points: list, dash: list) -> list:
     if not dash:
         return [points]
     pieces, piece, on, left, place = [], [points[0]], True, dash[0], 0
-    for (x0, y0), (x1, y1) in zip(points, points[1:], strict=False):
+    for (x0, y0), (x1, y1) in pairwise(points):
         length, done = math.hypot(x1 - x0, y1 - y0), 0.0
         while length - done > left:
             done += left

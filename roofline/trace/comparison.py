@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from .. import formats
 from ..model import Architecture
-from ..operators import Operator, Pass, forward, visible_pairs
+from ..operators import Pass, forward, visible_pairs
 from .data import Trace, union_bytes
 
 QUANTITIES = ("flops", "weight_bytes", "activation_bytes", "kv_read_bytes", "kv_write_bytes")

@@ -170,7 +170,8 @@ def _walk(start: int, step, graph: _Graph, stop) -> list:
             leads[k] = False
         else:
             leads[k] = False
-            leads[k] = any([visit(j, depth + 1) for j in step(k)])
+            onward = [visit(j, depth + 1) for j in step(k)]  # all of them, so that each is noted
+            leads[k] = any(onward)
         return leads[k]
 
     for k in step(start):

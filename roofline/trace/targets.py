@@ -89,7 +89,7 @@ def build_model(config: dict, *, device: str = "meta", dtype: str = "bf16", atte
     kinds = [transformers.AutoModelForCausalLM]
     if hasattr(transformers, "AutoModelForImageTextToText"):
         kinds.append(transformers.AutoModelForImageTextToText)
-    auto = next((k for k in kinds if type(made) in k._model_mapping.keys()), None)
+    auto = next((k for k in kinds if type(made) in k._model_mapping), None)
     if auto is None:
         raise InputError("model_type", kind, "is not a causal language model in transformers")
     init = _no_init(transformers) if device == "meta" else _nothing()
