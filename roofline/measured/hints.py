@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from .. import catalogue, formats, hardware
 from ..errors import InputError
@@ -160,13 +161,17 @@ def _model(hint: dict, facts: Mapping) -> None:
         text.rsplit("/", 1)[-1],
         flags=re.I,
     )
-    for name in (text, bare):
-        try:
-            hint["model"] = catalogue.find(name)
-            return
-        except InputError:
-            continue
-    hint["model_text"] = text
+    found = _known(text) or _known(bare)
+    hint["model" if found else "model_text"] = found or text
+
+
+@lru_cache(maxsize=256)
+def _known(name: str) -> str | None:
+    """The catalogue id of a name, or None; kept, since a file repeats its model on every row and a miss is slow to find."""
+    try:
+        return catalogue.find(name)
+    except InputError:
+        return None
 
 
 def _chip(hint: dict, facts: Mapping) -> None:

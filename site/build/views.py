@@ -1,6 +1,6 @@
 """Run with the build's Python: what the views need that are loaded when first opened.
 
-usage: views.py FOLDER. Writes figures.json (Bokeh's figures as json_item, by name) and copies the course and the glossary.
+usage: views.py FOLDER. Writes figures.json (Bokeh's figures as json_item, by name) and measured.json (the shipped measurements beside their predictions), and copies the course and the glossary.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from prerender import figure
 
-from roofline import charts_views
+from roofline import charts_views, view_measured
 
 SITE = Path(__file__).resolve().parents[1]
 
@@ -23,6 +23,8 @@ def main() -> None:
     folder.mkdir(parents=True)
     for name in ("lessons.json", "glossary.json"):
         shutil.copy(SITE / "learn" / name, folder / name)
+    measured = view_measured.measured()
+    _write(folder / "measured.json", measured | {"names": view_measured.names(measured["columns"])})
     _write(folder / "figures.json", {name: figure(charts_views.figure(name), name) for name in charts_views.FIGURES})
 
 

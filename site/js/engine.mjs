@@ -133,14 +133,17 @@ export class Engine extends EventTarget {
     });
   }
 
-  /** Bring NumPy into the worker (only the Explore view needs it). @returns {Promise<void>} */
-  loadNumpy() {
+  /** Bring more into the worker: the files of the package (readers of benchmarks), or those and NumPy (Explore). @param {"library" | "numpy"} what @returns {Promise<void>} */
+  load(what) {
     return new Promise((resolve, reject) => {
       const id = this.nextId++;
       this.calls.set(id, { resolve, reject });
-      this.worker?.postMessage({ type: "load", id, what: "numpy" });
+      this.worker?.postMessage({ type: "load", id, what });
     });
   }
+
+  /** Only the Explore view needs it. */
+  loadNumpy() { return this.load("numpy"); }
 
   async pump() {
     if (!this.ready || this.busy) return;

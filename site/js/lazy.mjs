@@ -1,6 +1,7 @@
 // @ts-check
 // Views that are not needed for the first answer: their code, words, style and figures come when they are first opened.
 
+import { readPalette } from "./charts.mjs";
 import { fill, h } from "./dom.mjs";
 import { addWords, language, t } from "./i18n.mjs";
 
@@ -43,6 +44,7 @@ export function lazyTab(page, id) {
     try {
       soon ??= Promise.all([import(`./views/${id}.mjs`), data(`${build.views}figures.json`), style(build)]);
       const [module, figures] = await soon;
+      readPalette(); // the views' own colours have just come
       await words(build);
       made ??= module.view({ ...page, figures: { ...page.figures, ...figures } });
       panel.dataset.view = "ready";

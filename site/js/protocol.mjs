@@ -7,7 +7,7 @@ export const PROTOCOL = 1;
 export const STAGES = /** @type {const} */ (["shell", "engine-download", "engine-start", "model-load", "ready", "failed"]);
 
 /** Every method the page may call in Python. */
-export const METHODS = /** @type {const} */ (["evaluate", "catalogue", "parse_config", "link", "from_link", "sweep", "levers", "layouts", "compare", "explain", "explore", "export", "learn", "serving", "queue", "ping"]);
+export const METHODS = /** @type {const} */ (["evaluate", "catalogue", "parse_config", "link", "from_link", "sweep", "levers", "layouts", "compare", "explain", "explore", "export", "learn", "serving", "queue", "place", "ping"]);
 
 /** How long a stage may take without a sign of life before it is called failed [ms]. */
 export const PATIENCE_MS = { "engine-download": 120_000, "engine-start": 60_000, "model-load": 45_000 };
@@ -19,7 +19,7 @@ export const PATIENCE_MS = { "engine-download": 120_000, "engine-start": 60_000,
  *   micropip: Asset, packaging: Asset, numpy: Asset | null, wasm: Asset, lock: object}} Build
  * @typedef {{type: "boot", mode: "snapshot" | "plain", base: string, build: Build}} BootMessage
  * @typedef {{type: "call", id: number, method: string, params: string}} CallMessage
- * @typedef {{type: "load", id: number, what: "numpy"}} LoadMessage
+ * @typedef {{type: "load", id: number, what: "library" | "numpy"}} LoadMessage
  * @typedef {{type: "progress", stage: Stage, done?: number, total?: number}} ProgressEvent_
  * @typedef {{type: "ready", mode: string, ms: Record<string, number>}} ReadyEvent
  * @typedef {{type: "failed", stage: Stage, message: string}} FailedEvent

@@ -128,23 +128,29 @@ async function installPlainly(/** @type {any} */ build, /** @type {Uint8Array[]}
   pyodide.FS.writeFile("/home/pyodide/roofline_bridge.py", bridge);
 }
 
-let numpyLoaded = /** @type {Promise<void> | null} */ (null);
-/** Bring in NumPy; after a snapshot boot the standard library and the package's files are not on disk yet, so they come first. */
-function loadNumpy() {
-  numpyLoaded ??= (async () => {
+const loaded = /** @type {Record<string, Promise<void> | null>} */ ({ library: null, numpy: null });
+const bring = {
+  /** The standard library and the package's files: after a snapshot boot they are not on disk, and parts that few need are not in the snapshot. */
+  async library() {
     const build = /** @type {BootMessage} */ (settings).build;
-    if (!build.numpy) throw new Error("this build of the page has no NumPy");
-    if (settings?.mode === "snapshot") {
-      const [library, wheel] = await Promise.all([`${build.pyodide}python_stdlib.zip`, build.wheel.path].map(async (p) => (await get(p)).arrayBuffer()));
-      pyodide.FS.writeFile("/lib/python314.zip", new Uint8Array(library));
-      pyodide.runPython("import importlib; importlib.invalidate_caches()");
-      pyodide.unpackArchive(wheel, "wheel");
-    }
+    if (settings?.mode !== "snapshot") return;
+    const [library, wheel] = await Promise.all([`${build.pyodide}python_stdlib.zip`, build.wheel.path].map(async (p) => (await get(p)).arrayBuffer()));
+    pyodide.FS.writeFile("/lib/python314.zip", new Uint8Array(library));
+    pyodide.runPython("import importlib; importlib.invalidate_caches()");
+    pyodide.unpackArchive(wheel, "wheel");
+  },
+  async numpy() {
+    if (!(/** @type {BootMessage} */ (settings).build.numpy)) throw new Error("this build of the page has no NumPy");
+    await load("library");
     await pyodide.loadPackage("numpy", { messageCallback: () => {} });
     pyodide.runPython("import numpy");
-  })();
-  numpyLoaded.catch(() => { numpyLoaded = null; }); // so that asking again tries again
-  return numpyLoaded;
+  },
+};
+/** Bring something in, once; what failed is tried again when asked again. @param {"library" | "numpy"} what */
+function load(what) {
+  const soon = (loaded[what] ??= bring[what]());
+  soon.catch(() => { loaded[what] = null; });
+  return soon;
 }
 
 self.onmessage = async ({ data }) => {
@@ -154,7 +160,7 @@ self.onmessage = async ({ data }) => {
     try { post({ type: "answer", id: data.id, text: handle?.(data.params) }); }
     catch (error) { post({ type: "answer", id: data.id, error: { kind: "bug", message: sentence(error) } }); }
   } else if (data.type === "load") {
-    try { await loadNumpy(); post({ type: "answer", id: data.id, text: '{"ok":true,"result":null}' }); }
+    try { await load(data.what); post({ type: "answer", id: data.id, text: '{"ok":true,"result":null}' }); }
     catch (error) { post({ type: "answer", id: data.id, error: { kind: "load", message: sentence(error) } }); }
   }
 };

@@ -13,13 +13,13 @@ from functools import lru_cache
 from importlib.util import find_spec
 
 import roofline
-from roofline import catalogue, chart_data, formats, hardware, levers, view, view_learn, view_serving
+from roofline import catalogue, chart_data, formats, hardware, levers, view, view_learn, view_own, view_serving
 from roofline import explain as working
 from roofline.errors import InputError
 from roofline.model import kv_bytes_per_token, parameters
 from roofline.report import evaluate
 from roofline.scenario import Scenario, resolve
-from roofline.units import format_number, format_quantity
+from roofline.units import format_number, format_quantity, parse_quantity
 
 PROTOCOL = 1
 DEFAULT = {"model": "llama-3.1-70b", "hardware": "h200-sxm", "devices": "2", "weights": "fp8", "batch": "32", "prompt": "8k", "output": "512"}
@@ -259,9 +259,20 @@ def _queue(params: dict) -> dict:
     return view_serving.queue(scenario_of(params.get("form", {})), start)
 
 
+def _place(params: dict) -> dict:
+    """{form, text, name, in_flight} or {form, metric, value} -> a benchmark's output, or one number, under the roof. Its readers are not in the snapshot."""
+    if "measured" not in FEATURES:
+        raise InputError("measured", "", "is not in this build")
+    scenario = scenario_of(params.get("form", {}))
+    if "metric" in params:
+        return view_own.place_number(str(params["metric"]), params.get("value", ""), scenario)
+    flight = params.get("in_flight") or None
+    return view_own.place_text(str(params.get("text", "")), str(params.get("name", "")), scenario, None if flight is None else parse_quantity(flight, "count", field="requests in flight", low=1, high=1e6, whole=True))
+
+
 METHODS = {
     "evaluate": _evaluate, "catalogue": _catalogue, "parse_config": _parse_config, "link": _link, "from_link": _from_link,
-    "sweep": _sweep, "levers": _levers, "layouts": _layouts, "compare": _compare, "explain": _explain, "explore": _explore, "export": _export, "learn": _learn, "serving": _serving, "queue": _queue, "ping": _ping,
+    "sweep": _sweep, "levers": _levers, "layouts": _layouts, "compare": _compare, "explain": _explain, "explore": _explore, "export": _export, "learn": _learn, "serving": _serving, "queue": _queue, "place": _place, "ping": _ping,
 }
 
 

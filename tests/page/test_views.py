@@ -6,7 +6,7 @@ import pytest
 from steps import booted, sentence, settled, until
 from test_everybody import _axe
 
-VIEWS = ["serving", "learn"]
+VIEWS = ["serving", "measured", "learn"]
 
 
 def opened(page, view: str):
@@ -167,3 +167,69 @@ def test_serving_in_chinese_has_no_english_sentence(fresh, site):
     booted(page, f"{site}#{HEAVY}&view=serving&part=memory&lang=zh")
     until(page, "document.getElementById('panel-serving').innerText.includes('假设')", timeout=20_000)
     assert page.locator("#panel-serving [lang=en]").count() == 0
+
+
+# ---- Measured -----------------------------------------------------------------------------------------------------------
+
+TABLE = """| model | size | params | backend | ngl | test | t/s |
+|-|-|-|-|-|-|-|
+| llama 8B Q4_0 | 4.33 GiB | 8.03 B | CUDA | 99 | pp512 | 12000.00 ± 10.00 |
+| llama 8B Q4_0 | 4.33 GiB | 8.03 B | CUDA | 99 | tg128 | 160.00 ± 0.42 |
+"""
+
+
+def test_measurements_are_filtered_picked_and_opened(page):
+    panel = opened(page, "measured")
+    until(page, "document.querySelector('#measured-measured.live')", timeout=15_000)
+    assert "0 are faster than their limit" in panel.inner_text()
+    count = lambda: page.evaluate("roofline.charts.find((c) => c.name === 'measured').model('points').data.x.length")
+    every = count()
+    page.select_option("#measured-engine", "vllm")
+    until(page, f"roofline.charts.find((c) => c.name === 'measured').model('points').data.x.length < {every}")
+    assert 10 < count() < every
+    page.evaluate("roofline.charts.find((c) => c.name === 'measured').model('points').selected.indices = [0]")
+    page.wait_for_selector("#measured-open")
+    assert page.locator("#panel-measured .picked a[href^='https://github.com/']").count() == 1
+    before = sentence(page)
+    page.click("#measured-open")
+    until(page, f"roofline.sentence.text().replace(/\\s+/g, ' ').trim() !== {before!r}")
+    page.get_by_role("button", name="Ratio").click()
+    until(page, "document.querySelector('#measured-residuals.live')", timeout=15_000)
+    page.select_option("#measured-engine", "")
+
+
+def test_errors_lead_to_their_points(page):
+    panel = opened(page, "measured")
+    panel.get_by_role("button", name="Errors").click()
+    panel.get_by_role("button", name="llama.cpp").click()
+    until(page, "document.getElementById('measured-engine')?.value === 'llama.cpp'")
+    page.select_option("#measured-engine", "")
+
+
+def test_a_strangers_benchmark_is_pasted_and_placed(fresh, site):
+    page = fresh()
+    booted(page, f"{site}#hardware=rtx-4090&view=measured&part=own")
+    page.wait_for_selector("#own-text")
+    page.fill("#own-text", "this is no benchmark")
+    page.click("#own-place")
+    until(page, "document.getElementById('own-error').textContent.includes('not recognised')", timeout=60_000)
+    page.fill("#own-text", TABLE)
+    page.click("#own-place")
+    until(page, "document.querySelectorAll('#own-result tbody tr').length === 2", timeout=60_000)
+    text = page.inner_text("#own-result")
+    assert "llama-bench" in text and "taken as llama-3.1-8b" in text and "rtx-4090 of the question" in text
+    until(page, "document.querySelector('#own-chart.live')")
+    page.fill("#own-value", "100")
+    page.click("#own-number")
+    until(page, "document.querySelectorAll('#own-result tbody tr').length === 1", timeout=20_000)
+    # The question changes: the number is placed anew.
+    shown = page.inner_text("#own-result tbody")
+    page.evaluate("roofline.state.set({hardware: 'rtx-3090'})")
+    until(page, f"document.querySelector('#own-result tbody')?.innerText !== {shown!r}", timeout=20_000)
+
+
+def test_a_dropped_file_is_placed(page):
+    opened(page, "measured")
+    page.get_by_role("button", name="Your own").click()
+    page.set_input_files("#own-file", files=[{"name": "bench.md", "mimeType": "text/plain", "buffer": TABLE.encode("utf-16")}])
+    until(page, "document.querySelectorAll('#own-result tbody tr').length === 2", timeout=60_000)

@@ -24,6 +24,7 @@ export class Curve extends Chart {
     super(box, page.figures[name], name);
     this.page = page;
     this.arrows = name === "arrows";
+    /** @type {Record<string, number[]> | undefined} */ this.every = undefined;
   }
 
   /**
@@ -38,8 +39,17 @@ export class Curve extends Chart {
       if (this.wanted !== arguments[0]) return;
     }
     this.range(range);
+    this.ticks("below", range.x0, range.x1);
+    this.ticks("left", range.y0, range.y1);
     this.label(x, y);
     this.assign({ lines: columns("lines", lines), points: columns("points", points), labels: columns("labels", labels), ...(this.arrows && { arrows: columns("arrows", arrows) }) });
+  }
+
+  /** Label 1, 2 and 5 of each decade where there are few decades, else each decade. @param {string} side @param {number} low @param {number} high */
+  ticks(side, low, high) {
+    const { ticker } = this.model(side), every = (this.every ??= {})[side] ??= [...ticker.ticks];
+    const wide = Math.log10(high / low) > 3.3, ticks = wide ? every.filter((/** @type {number} */ v) => Math.abs(Math.log10(v) - Math.round(Math.log10(v))) < 1e-9) : every;
+    if (ticker.ticks.length !== ticks.length) ticker.ticks = ticks;
   }
 
   /** Call with the indices of the points that were picked with a tap or a drawn rectangle. @param {(indices: number[]) => void} work */

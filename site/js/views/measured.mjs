@@ -1,0 +1,125 @@
+// @ts-check
+// Measured: the shipped measurements beside what the calculator says of them, and a measurement of one's own under the roof.
+
+import { fill, h } from "../dom.mjs";
+import { rich, t } from "../i18n.mjs";
+import { data } from "../lazy.mjs";
+import { segmented, table } from "../tabs.mjs";
+import { facts, failed, figure, partOf, save } from "./common.mjs";
+import { Curve, around } from "./curve.mjs";
+import { own } from "./own.mjs";
+
+const LOOKS = /** @type {Record<string, {color: string, marker: string}>} */ ({
+  step: { color: "hue2", marker: "circle" }, prefill: { color: "hue1", marker: "square" }, request: { color: "hue5", marker: "triangle" }, tpot: { color: "hue3", marker: "diamond" },
+  stream: { color: "hue4", marker: "inverted_triangle" }, first: { color: "hue7", marker: "hex" }, drain: { color: "hue6", marker: "star" },
+});
+const SIGNS = /** @type {Record<string, string>} */ ({ circle: "●", square: "■", triangle: "▲", diamond: "◆", inverted_triangle: "▼", hex: "⬢", star: "★" });
+const FILTERS = ["engine", "chip", "model", "kind"];
+const PAGE = 25;
+
+/** @param {any} page */
+export function view(page) {
+  const { state, engine } = page;
+  const parts = ["points", "errors", "own"], mine = own(page);
+  /** @type {any} */ let all = null;
+  /** @type {HTMLElement} */ let panel;
+  const wanted = /** @type {Record<string, string>} */ ({}), charts = /** @type {Record<string, any>} */ ({});
+  let part = "points", basis = "limit", residual = false, shown = PAGE, by = "engine";
+  /** @type {number | null} */ let picked = null;
+  const places = { finding: h("div"), rows: h("div"), one: h("div", { class: "picked", "aria-live": "polite" }) };
+
+  const chart = (/** @type {string} */ name) => {
+    charts[name] ??= { ...figure(`measured-${name}`, "") };
+    charts[name].curve ??= new Curve(page, charts[name].box, name);
+    return charts[name];
+  };
+  const name = (/** @type {string} */ column, /** @type {string} */ value) => (column === "kind" ? t(`measured.kind.${value}`) : all.names[value] ?? value);
+  const column = (/** @type {string} */ key) => all.columns[key];
+  /** Rows that pass the filters. */
+  const rows = () => column("id").map((/** @type {any} */ _, /** @type {number} */ i) => i).filter((/** @type {number} */ i) => FILTERS.every((f) => !wanted[f] || column(f)[i] === wanted[f]) && column(basis)[i] !== null);
+
+  /** Open a row's scenario in the calculator. @param {number} i */
+  async function openScenario(i) {
+    const { form } = await engine.ask("from_link", { fragment: column("fragment")[i] });
+    state.replace(form, { push: true });
+    document.getElementById("answer")?.scrollIntoView({ block: "start" });
+  }
+
+  const link = (/** @type {number} */ i) => (column("url")[i] ? h("a", { href: column("url")[i], target: "_blank", rel: "noopener noreferrer" }, column("source")[i]) : column("source")[i]);
+
+  function drawPicked() {
+    const i = picked;
+    if (i === null) return fill(places.one, h("p", { class: "hint" }, t("measured.pick")));
+    fill(places.one, h("h3", {}, `${name("model", column("model")[i])}, ${column("chips")[i]} × ${name("chip", column("chip")[i])}, ${column("engine")[i]}`), facts([
+      [t("measured.said"), column("said")[i]], [t("measured.kind"), name("kind", column("kind")[i])], [t("measured.time"), column("text")[i]], [t("measured.limit"), `${column("limit_text")[i]} (${column("of_limit")[i]})`],
+      ...(column("expected")[i] === null ? [] : [[t("measured.expected"), `${column("expected_text")[i]} (${column("off")[i]})`]]), [t("field.weights"), column("weights")[i]], [t("measured.batching"), column("batching")[i]],
+      [t("measured.version"), column("version")[i] || "–"], [t("measured.note"), [column("note")[i], column("assumed")[i]].filter(Boolean).join("; ") || "–"], [t("fact.source"), link(i)], [t("measured.date"), column("date")[i]]].map(([k, v]) => [k, v])),
+      h("div", { class: "row" }, h("button", { type: "button", class: "quiet", id: "measured-open", onclick: () => openScenario(/** @type {number} */ (i)) }, t("measured.open"))));
+  }
+
+  function drawPoints() {
+    const found = rows(), xs = found.map((/** @type {number} */ i) => column(basis)[i]), ys = found.map((/** @type {number} */ i) => column("measured")[i]);
+    const main = chart(residual ? "residuals" : "measured"), say = t(`measured.${basis}.short`);
+    fill(places.finding, h("p", {}, ...rich(`measured.told.${basis}`, Object.fromEntries(Object.entries(all.summary).map(([k, v]) => [k, h("span", { class: "num" }, v)])))));
+    fill(main.finding, t("measured.shown", { n: found.length, of: column("id").length }), " ", ...rich(`measured.finding.${residual ? "residuals" : "points"}.${basis}`));
+    if (found.length) {
+      const lines = [1, ...(basis === "limit" ? [2, 5] : [0.5, 2])], low = Math.min(...xs) / 2, high = Math.max(...xs) * 2;
+      const points = found.map((/** @type {number} */ i, /** @type {number} */ k) => ({ x: residual ? ys[k] : xs[k], y: residual ? ys[k] / xs[k] : ys[k], ...LOOKS[column("kind")[i]], size: i === picked ? 14 : 7, alpha: i === picked ? 1 : 0.55,
+        title: `${name("model", column("model")[i])}, ${column("chips")[i]} × ${name("chip", column("chip")[i])}`, tip: `${column("engine")[i]}, ${column("weights")[i]}: ${column("text")[i]}, ${say} ${column(`${basis}_text`)[i]}` }));
+      const range = residual ? around(ys, [...points.map((/** @type {any} */ p) => p.y), 0.5, 2], 2, 2) : { x0: low, x1: high, y0: Math.min(low, ...ys) / 1.5, y1: Math.max(high, ...ys) * 1.5 };
+      main.curve.draw({ range, x: residual ? t("measured.time") : t(`measured.${basis}`), y: residual ? t(`measured.ratio.${basis}`) : t("measured.time"), points,
+        lines: lines.map((f) => (residual ? { xs: [range.x0, range.x1], ys: [f, f], color: f === 1 ? "ink" : "muted", width: f === 1 ? 2 : 1, dash: f === 1 ? "solid" : "dashed" } : { xs: [range.x0, range.x1], ys: [range.x0 * f, range.x1 * f], color: f === 1 ? "ink" : "muted", width: f === 1 ? 2 : 1, dash: f === 1 ? "solid" : "dashed" })),
+        labels: lines.map((f) => ({ x: residual ? range.x1 : Math.min(range.x1, range.y1 / f) / 1.05, y: residual ? f : Math.min(range.y1, range.x1 * f) / 1.05, text: f === 1 ? say : `${f} ×`, color: f === 1 ? "ink" : "muted", align: "right", dx: -6, dy: f === 1 ? 20 : -8 })) })
+        .then(() => { if (!main.listens) { main.listens = true; main.curve.onPick((/** @type {number[]} */ at) => { if (at.length) { picked = rows()[at[0]]; drawPoints(); drawPicked(); } }); } });
+    }
+    const kinds = [...new Set(found.map((/** @type {number} */ i) => column("kind")[i]))];
+    fill(places.rows, h("div", { class: "legend" }, kinds.map((k) => h("span", {}, h("span", { class: LOOKS[k].color, "aria-hidden": "true" }, SIGNS[LOOKS[k].marker]), ` ${t(`measured.kind.${k}`)}`))),
+      table({ caption: t("tab.measured"), rows: found.slice(0, shown).map((/** @type {number} */ i) => ({ i, className: i === picked ? "here" : "" })),
+        columns: [{ key: "what", label: t("measured.what") }, { key: "kind", label: t("measured.kind") }, { key: "time", label: t("measured.time"), num: true }, { key: "limit", label: t("measured.limit.short"), num: true }, ...(all.basis === "expected" ? [{ key: "expected", label: t("measured.expected.short"), num: true }, { key: "off", label: t("measured.off"), num: true }] : []), { key: "of", label: t("measured.of"), num: true }, { key: "source", label: t("fact.source") }, { key: "open", label: h("span", { class: "sr" }, t("measured.open")) }],
+        cell: ({ i }, key) => ({ what: () => h("span", {}, `${name("model", column("model")[i])}, ${column("chips")[i]} × ${name("chip", column("chip")[i])}`, h("small", { class: "block" }, `${column("engine")[i]}, ${column("weights")[i]}`)), kind: () => name("kind", column("kind")[i]), time: () => column("text")[i], limit: () => column("limit_text")[i], expected: () => column("expected_text")[i],
+          off: () => column("off")[i], of: () => column("of_limit")[i], source: () => h("small", { class: "wide" }, link(i)), open: () => h("button", { type: "button", class: "quiet", "aria-label": `${t("measured.open")}: ${column("id")[i]}`, onclick: () => openScenario(i) }, t("measured.open.short")) })[/** @type {"what"} */ (key)]() }),
+      h("div", { class: "row" }, found.length > shown ? h("button", { type: "button", class: "quiet", onclick: () => { shown += 4 * PAGE; drawPoints(); } }, t("measured.more", { n: found.length - shown })) : null,
+        h("button", { type: "button", class: "quiet", onclick: () => save("roofline-measured.csv", csv(found), "text/csv") }, "CSV")));
+  }
+
+  /** @param {number[]} found */
+  function csv(found) {
+    const keys = Object.keys(all.columns).filter((key) => !key.endsWith("_text") && !["text", "of_limit", "off"].includes(key));
+    const cell = (/** @type {any} */ v) => (v === null ? "" : /[",\n]/.test(String(v)) ? `"${String(v).replaceAll('"', '""')}"` : String(v));
+    return [keys.join(), ...found.map((i) => keys.map((key) => cell(column(key)[i])).join())].join("\n") + "\n";
+  }
+
+  const select = (/** @type {string} */ f) => h("div", { class: "field small" }, h("label", { for: `measured-${f}` }, t(`measured.${f}`)), h("select", { id: `measured-${f}`, onchange: (/** @type {any} */ e) => { wanted[f] = e.target.value; shown = PAGE; picked = null; drawPoints(); drawPicked(); } },
+    h("option", { value: "" }, t("measured.all")), [...new Set(column(f))].sort().map((value) => h("option", { value, selected: wanted[f] === value }, name(f, String(value))))));
+
+  function build() {
+    if (part === "own") return mine.build();
+    if (part === "errors") {
+      const told = all.basis === "expected";
+      return [h("p", {}, ...rich(`measured.told.${all.basis}`, Object.fromEntries(Object.entries(all.summary).map(([k, v]) => [k, h("span", { class: "num" }, v)])))),
+        h("div", { class: "panel-top" }, segmented(t("measured.errors.by"), Object.keys(all.tables).map((id) => ({ id, text: t(`measured.${id}`) })), by, (id) => { by = id; open(panel); })),
+        table({ caption: t("measured.part.errors"), rows: all.tables[by], columns: [{ key: "label", label: t(`measured.${by}`) }, { key: "points", label: t("measured.count"), num: true }, { key: "reached", label: t("measured.reached"), num: true }, { key: "best", label: t("measured.best"), num: true },
+          ...(told ? [{ key: "median", label: t("measured.median"), num: true }, { key: "p90", label: t("measured.p90"), num: true }, { key: "bias", label: t("measured.bias"), num: true }, { key: "inside", label: t("measured.inside"), num: true }] : [])],
+          cell: (row, key) => (key === "label" ? h("button", { type: "button", class: "link", onclick: () => { for (const f of FILTERS) wanted[f] = f === by ? row.name : ""; part = state.page.part = "points"; open(panel); } }, by === "kind" ? t(`measured.kind.${row.name}`) : row.label) : row[key] ?? "–") }),
+        h("p", { class: "hint" }, t("measured.errors.hint"))];
+    }
+    const options = (/** @type {string} */ label, /** @type {string[]} */ ids, /** @type {string} */ now, /** @type {(id: string) => void} */ set) => segmented(t(label), ids.map((id) => ({ id, text: t(`${label}.${id}`) })), now, (id) => { set(id); open(panel); });
+    return [places.finding, h("div", { class: "row" }, FILTERS.map(select)), h("div", { class: "panel-top" }, options("measured.axes", ["points", "residuals"], residual ? "residuals" : "points", (id) => { residual = id === "residuals"; }), all.basis === "expected" ? options("measured.basis", ["expected", "limit"], basis, (id) => { basis = id; }) : null),
+      chart(residual ? "residuals" : "measured").whole, places.one, places.rows];
+  }
+
+  /** @param {HTMLElement} target */
+  async function open(target) {
+    panel = target;
+    part = partOf(page, parts);
+    if (!all) {
+      all = await data(`${engine.build.views}measured.json`);
+      basis = all.basis;
+    }
+    if (panel.hidden) return;
+    fill(panel, h("div", { class: "panel-top" }, segmented(t("tab.measured"), parts.map((id) => ({ id, text: t(`measured.part.${id}`) })), part, (id) => { part = state.page.part = id; state.writeAddress(); open(panel).then(() => panel.querySelector("[aria-pressed=true]")?.focus()); })), build());
+    if (part === "points") { drawPoints(); drawPicked(); }
+    if (part === "own") mine.update();
+  }
+  return { open: (/** @type {HTMLElement} */ target) => { open(target).catch((error) => failed(target, error)); }, update: () => { if (part === "own") mine.update(); } };
+}
