@@ -85,6 +85,15 @@ def test_a_pasted_config_is_read_or_explained():
         assert error["kind"] == "input", text
 
 
+def test_a_saved_answer_is_its_question_again():
+    config = json.dumps({"model_type": "llama", "hidden_size": 1024, "num_hidden_layers": 4, "num_attention_heads": 8, "intermediate_size": 2048, "vocab_size": 1000})
+    for form in (bridge.DEFAULT, {"model": "pasted", "config": config, "hardware": "rtx-4090", "batch": "3"}, bridge.DEFAULT | {"hardware": "custom", "peak": "1e15", "bandwidth": "4e12", "memory": "1e11", "link": "4e11"}):
+        saved = result("export", form=form)["json"]
+        again = result("parse_config", text=saved)["form"]
+        assert result("evaluate", form=again)["fragment"] == result("evaluate", form=form)["fragment"]
+    assert ask("parse_config", text='{"schema": 2, "scenario": {}}')["error"]["kind"] == "input"
+
+
 def test_refusals_are_answers_too():
     assert ask("nonsense")["error"]["field"] == "method"
     assert json.loads(bridge.handle('{"v": 2, "id": 1, "method": "ping"}'))["error"]["field"] == "protocol"

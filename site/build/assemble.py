@@ -11,6 +11,7 @@ import hashlib
 import json
 import shutil
 import zipfile
+from html import escape
 from pathlib import Path
 
 import fetch
@@ -94,7 +95,9 @@ def _write_site(dist: Path, page: dict, painted: dict, pyodide: Path, wheel: Pat
     build["build"] = hashlib.sha256(json.dumps([build, [a["sha256"] for a in put.assets], page, painted, site_url], sort_keys=True).encode()).hexdigest()[:12]
     index = (SITE / "index.html").read_text("utf-8")
     modules = "\n".join(f'<link rel="modulepreload" href="{app}js/{p.name}">' for p in sorted((SITE / "js").glob("*.mjs")) if p.name not in ("worker.mjs", "memory.mjs"))
+    here = f'<link rel="canonical" href="{escape(site_url)}">\n<meta property="og:url" content="{escape(site_url)}">' if site_url else ""
     index = _fill(index, {
+        "site_meta": here,
         "app": app, "bokeh": f"{bokeh}bokeh.min.js", "site": site_url, "build": build["build"], "version": page["version"], "modulepreload": modules, "build_json": _block(build),
         "default_json": _block(page["default"] | {"lever": painted["lever"]}), "catalogue_json": _block(whole | named), "figures_json": _block(page["figures"]),
         "words_json": _block(json.loads((SITE / "i18n" / "en.json").read_text("utf-8"))), **page["html"], **painted["html"],

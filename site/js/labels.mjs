@@ -85,7 +85,7 @@ export function placeLabels(sources, range, width, height, wide = textWidth) {
     const short = text.replace(/^([^,]+),.*\s([\d.,]+\s\S+)$/u, "$1 $2");
     const places = [...new Set([text, short, short.split(" ")[0]])].flatMap((words) => {
       const w = wide(words, 12);
-      return [["left", x], ["right", width - 4], ["left", Math.max(4, x - w / 2)]].map(([align, at]) => ({ text: words, align, angle: 0, x: back(Number(at)), lift: 0, boxes: [boxAt(Number(at), y - 10, w, 14, String(align))] }));
+      return [["left", x], ["right", width - 4], ...[0.25, 0.5, 0.75].map((part) => ["left", x + part * (width - x)]), ["left", Math.max(4, x - w / 2)]].map(([align, at]) => ({ text: words, align, angle: 0, x: back(Number(at)), lift: 0, boxes: [boxAt(Number(at), y - 10, w, 14, String(align))] }));
     });
     return best(places);
   };

@@ -1,6 +1,7 @@
 // @ts-check
 // Puts the page together: shows the default answer at once, starts Python, answers every edit, keeps the address.
 
+import { Address } from "./address.mjs";
 import { showChartTable, showFigures, showFinding, showNotices } from "./answer.mjs";
 import { showBoot } from "./boot.mjs";
 import { RooflineChart, readPalette } from "./charts.mjs";
@@ -15,10 +16,9 @@ import { showGlosses } from "./gloss.mjs";
 import { lazyTab } from "./lazy.mjs";
 import { listenForConfigs, openPaste } from "./paste.mjs";
 import { memoryTab, methodTab, operatorsTab, timeTab } from "./panels.mjs";
-import { PRESETS, presetOf } from "./presets.mjs";
 import { Sentence } from "./sentence.mjs";
 import { openShare } from "./share.mjs";
-import { State, splitFragment } from "./state.mjs";
+import { State, joinFragment } from "./state.mjs";
 import { compareTab, leversTab, sweepTab } from "./studies.mjs";
 import { keepStill } from "./still.mjs";
 import { Tabs } from "./tabs.mjs";
@@ -33,7 +33,7 @@ const engine = new Engine(build, new URL("./worker.mjs", import.meta.url).href, 
 const question = new Question(state, catalogue, `${build.app}catalogue.json`, () => openPaste(page));
 const sentence = new Sentence(state, question);
 const chart = new RooflineChart($("roofline"), figures.roofline);
-const page = { state, engine, figures, question, sentence, chart, charts: [chart], latest: () => result, describe: () => `${question.label("model")}, ${state.get("devices") || 1} × ${question.label("hardware")}` };
+const page = { state, engine, figures, question, sentence, chart, charts: [chart], wantChart, repaint, latest: () => result, describe: () => `${question.label("model")}, ${state.get("devices") || 1} × ${question.label("hardware")}` };
 // For tests, the benchmark and the curious: what the page is made of. Nothing in the page reads it.
 Object.assign(globalThis, { roofline: page });
 
@@ -53,17 +53,21 @@ function showRest() {
   if ($("chart-table").closest("details").open) showChartTable(result.view);
   question.showResolved(result.view);
   tabs?.update();
-  if (state.fragment) keepAddress();
+  address.keep();
+  $("whole").href = `#${joinFragment(state.fragment, { ...state.page, embed: /** @type {any} */ (undefined) })}`;
 }
 
-let lastWrite = 0;
-const writeLater = debounce(() => state.writeAddress(), 300);
-/** Keep the address: at once, but not at every step of a slider, for which browsers slow a page down or refuse. */
-function keepAddress() {
-  if (performance.now() - lastWrite > 300) state.writeAddress();
-  else writeLater();
-  lastWrite = performance.now();
-}
+const address = new Address(state, {
+  own: async (keys) => {
+    if (keys.lang && keys.lang !== language) await setLanguage(keys.lang, false);
+    if (keys.view) tabs?.select(keys.view, false);
+    document.documentElement.classList.toggle("embed", "embed" in keys);
+  },
+  waiting: () => stale(t("link.opening")),
+  open: async (fragment) => { await ready; return engine.ask("from_link", { fragment }); },
+  opened: (said) => { notices = said; },
+  failed: (why) => { notices = [t("link.bad", { why })]; stale(null); show(); },
+});
 const announce = debounce(() => { $("summary").textContent = sentence.text(); }, 900);
 
 const tryLever = (/** @type {any} */ row) => { state.set(row.change, { push: true }); toast(t("applied", { what: row.title }), t("undo"), () => state.undo()); };
@@ -86,8 +90,7 @@ async function ask() {
     question.complain(null);
     if (document.documentElement.classList.contains("stale")) stale(null);
     show();
-    const preset = presetOf(form); // an example has a short link
-    state.fragment = preset ? `p=${preset.id}` : result.fragment;
+    address.answered(form, result.fragment);
     announce();
     nameLever();
     document.documentElement.dataset.answered = String(Number(document.documentElement.dataset.answered ?? 0) + 1);
@@ -117,30 +120,6 @@ state.addEventListener("change", () => {
   if (engine.ready) ask();
   else stale(t("waiting.first"));
 });
-
-/** Take the question out of the address. @param {boolean} silent */
-async function readAddress(silent) {
-  const { question: wanted, page: own } = splitFragment(location.hash);
-  const { lang, view } = state.page; // Back and Forward go through questions; language and view stay as they are
-  state.page = { ...(lang && { lang }), ...(view && { view }), ...own };
-  if (own.lang && own.lang !== language) await setLanguage(own.lang, false);
-  if (own.view) tabs?.select(own.view, false);
-  document.documentElement.classList.toggle("embed", "embed" in own);
-  if (!wanted || wanted === state.fragment) { if (!wanted && !silent) state.replace(state.default, { silent: true }); return; }
-  const preset = /^p=/.test(wanted) ? PRESETS.find((p) => p.id === wanted.slice(2)) : null;
-  if (preset) return state.replace(preset.form, { silent: true });
-  stale(t("link.opening"));
-  try {
-    await ready;
-    const { form, notices: said } = await engine.ask("from_link", { fragment: wanted });
-    state.replace(form, { silent: true });
-    notices = said;
-  } catch (error) {
-    notices = [t("link.bad", { why: /** @type {Error} */ (error).message })];
-    stale(null);
-    show();
-  }
-}
 
 /** @param {string} name @param {boolean} [keep] */
 async function setLanguage(name, keep = true) {
@@ -203,8 +182,7 @@ function start() {
   $("share").addEventListener("click", () => { state.writeAddress(); openShare(page); });
   $("question").addEventListener("submit", (/** @type {Event} */ event) => event.preventDefault());
   $("sheet").addEventListener("click", (/** @type {MouseEvent} */ event) => { if (event.target === $("sheet")) $("sheet").close(); });
-  addEventListener("popstate", () => readAddress(false));
-  addEventListener("hashchange", () => readAddress(false));
+  addEventListener("popstate", () => address.read(false));
   addEventListener("keydown", (event) => {
     const typing = /** @type {HTMLElement} */ (event.target)?.closest?.("input, textarea, select");
     if (typing || event.altKey || !(event.ctrlKey || event.metaKey) || !/^[zy]$/i.test(event.key)) return;
@@ -214,15 +192,16 @@ function start() {
   });
   listenForConfigs(page);
   explainOnClick(page);
+  addEventListener("beforeprint", () => { $("printed").textContent = location.href; });
   showGlosses(build);
-  readAddress(true);
+  address.read(true);
   for (const sign of ["pointermove", "pointerdown", "keydown", "wheel", "touchstart"]) addEventListener(sign, wantChart, { once: true, passive: true });
 }
 
 /** @type {Promise<void> | null} */ let charted = null;
 /** Put Bokeh's chart in the place of the still one: when the visitor first stirs, or when the answer is not the one drawn in the HTML. */
 function wantChart() {
-  charted ??= chart.embed().then(() => {
+  return charted ??= chart.embed().then(() => {
     chart.words();
     chart.show(result.chart);
     document.documentElement.dataset.chart = "yes";

@@ -34,6 +34,10 @@ export function openPaste(page, text = "") {
 async function takeConfig(page, text, readAs = "") {
   if (!page.engine.ready) throw new Error(t("waiting"));
   const result = await page.engine.ask("parse_config", { text, read_as: readAs });
+  if (result.form) {
+    page.state.replace(result.form, { push: true });
+    return toast(t("paste.saved"), t("undo"), () => page.state.undo());
+  }
   page.question.pastedName = `${result.model.family} · ${result.model.detail}`;
   page.state.set({ config: text, model: "pasted", read_as: readAs, weights: "", activations: "", kv: "", tp: "", pp: "", ep: "", dp: "" }, { push: true });
   toast(t("paste.done", { name: page.question.pastedName }), t("undo"), () => page.state.undo());

@@ -3,6 +3,8 @@
 
 import { $, h, sheet, toast } from "./dom.mjs";
 import { t } from "./i18n.mjs";
+import { presetOf } from "./presets.mjs";
+import { joinFragment } from "./state.mjs";
 
 /** @param {string} text */
 async function copy(text) {
@@ -21,24 +23,47 @@ function save(name, blob) {
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
+/** Where this question is found. @param {string} fragment @param {Record<string, string>} own keys of the page */
+const address = (fragment, own) => `${location.href.split("#")[0]}#${joinFragment(fragment, own)}`;
+
 /** @param {any} page */
 export async function openShare(page) {
-  const link = location.href;
+  const { form, page: own } = page.state;
   const field = (/** @type {string} */ id, /** @type {string} */ label, /** @type {string} */ value, rows = 2) => h("div", { class: "field" }, h("label", { for: id }, label),
     h("textarea", { id, readonly: true, rows, spellcheck: "false", onfocus: (/** @type {any} */ e) => e.target.select() }, value), h("button", { type: "button", class: "quiet", onclick: () => copy($(id).value) }, t("copy")));
-  const rest = h("div", {}, h("p", { class: "hint" }, t("waiting")));
-  sheet(t("share.title"), h("p", {}, t("share.text")), field("share-link", t("share.link"), link), rest);
+  const place = field("share-link", t("share.link"), location.href), rest = h("div", {}, h("p", { class: "hint" }, t("waiting")));
+  sheet(t("share.title"), h("p", {}, t("share.text")), place, rest);
   $("share-link").select();
   try {
-    const [same, files] = await Promise.all([page.engine.ask("link", { form: page.state.form }), page.engine.ask("export", { form: page.state.form })]);
-    const embed = `<iframe src="${link.replaceAll("&", "&amp;")}&amp;embed" width="720" height="520" style="border:0" title="Roofline"></iframe>`;
-    const file = (/** @type {string} */ label, /** @type {string} */ name, /** @type {string} */ text, type = "text/plain") => h("button", { type: "button", class: "quiet", onclick: () => save(name, new Blob([text], { type })) }, label);
+    const [same, files] = await Promise.all([page.engine.ask("link", { form }), page.engine.ask("export", { form })]);
+    const preset = presetOf(form), fragment = preset ? `p=${preset.id}` : same.fragment, link = address(fragment, own);
+    $("share-link").value = link;
+    const { lang } = own, frame = address(fragment, { ...(lang && { lang }), embed: "" });
+    const embed = `<iframe src="${frame.replaceAll("&", "&amp;")}" width="720" height="520" style="border:0" loading="lazy" title="Roofline"></iframe>`;
+    const button = (/** @type {string} */ label, /** @type {() => void} */ work) => h("button", { type: "button", class: "quiet", onclick: work }, label);
+    const file = (/** @type {string} */ label, /** @type {string} */ name, /** @type {string} */ text, type = "text/plain") => button(label, () => save(name, new Blob([text], { type })));
     rest.replaceChildren(
       field("share-cli", t("share.cli"), same.cli), field("share-python", t("share.python"), same.python, 4), field("share-markdown", t("share.markdown"), markdown(page, link), 3), field("share-embed", t("share.embed"), embed),
-      h("div", { class: "row" }, file("JSON", "roofline.json", files.json, "application/json"), file("CSV", "roofline.csv", files.csv, "text/csv"), h("button", { type: "button", class: "quiet", onclick: () => picture(page) }, "PNG"), h("button", { type: "button", class: "quiet", onclick: () => window.print() }, t("print"))));
+      h("div", { class: "row labelled", role: "group", "aria-labelledby": "share-save" }, h("span", { id: "share-save" }, t("share.save")), file("JSON", "roofline.json", files.json, "application/json"), file("CSV", "roofline.csv", files.csv, "text/csv"),
+        button("PNG", () => picture(page)), button("SVG", () => drawing(page)), button(t("print"), () => print(page))),
+      h("div", { class: "row labelled", role: "group", "aria-labelledby": "share-copy" }, h("span", { id: "share-copy" }, t("copy")), button(`${t("copy")} JSON`, () => copy(files.json)), button(`${t("copy")} CSV`, () => copy(files.csv))),
+      h("p", { class: "hint" }, t("share.again")));
   } catch (error) {
     rest.replaceChildren(h("p", { class: "error" }, /** @type {Error} */ (error).message));
   }
+}
+
+/** Print in the light theme, whatever the screen's is: the charts are painted in it first. @param {any} page */
+async function print(page) {
+  const { dataset } = document.documentElement, theme = dataset.theme;
+  $("sheet").close();
+  dataset.theme = "light";
+  page.repaint();
+  await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+  window.print();
+  if (theme) dataset.theme = theme;
+  else delete dataset.theme;
+  page.repaint();
 }
 
 /** The answer as Markdown for an issue or a chat. @param {any} page @param {string} link */
@@ -47,16 +72,34 @@ function markdown(page, link) {
   return [page.sentence.text(), "", `| | ${t("at_most")} |`, "|---|---|", ...rows, "", link].join("\n");
 }
 
-/** The chart, drawn as it stands, as a PNG. @param {any} page */
+/** The chart as it stands, as Bokeh draws it once more. @param {any} page @param {"png" | "svg"} kind */
+async function drawn(page, kind) {
+  await page.wantChart();
+  return page.chart.view?.export(kind, kind === "png") ?? null;
+}
+const paper = () => getComputedStyle(document.documentElement).getPropertyValue("--paper").trim();
+
+/** As a PNG. @param {any} page */
 async function picture(page) {
-  const canvas = page.chart.view?.export ? page.chart.view.export("png", true) : null;
+  const canvas = await drawn(page, "png");
   if (!canvas) return toast(t("picture.refused"));
   const out = document.createElement("canvas"), source = canvas.canvas ?? canvas;
   out.width = source.width;
   out.height = source.height;
   const pen = /** @type {CanvasRenderingContext2D} */ (out.getContext("2d"));
-  pen.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--paper");
+  pen.fillStyle = paper();
   pen.fillRect(0, 0, out.width, out.height);
   pen.drawImage(source, 0, 0);
   out.toBlob((blob) => blob && save("roofline.png", blob));
+}
+
+/** As an SVG, with the sentence as its title and the finding as its description. @param {any} page */
+async function drawing(page) {
+  const text = (await drawn(page, "svg"))?.ctx?.get_serialized_svg?.(true);
+  if (!text) return toast(t("picture.refused"));
+  const words = (/** @type {string} */ tag, /** @type {string} */ said) => { const element = document.createElementNS("http://www.w3.org/2000/svg", tag); element.textContent = said; return element; };
+  const svg = new DOMParser().parseFromString(text, "image/svg+xml").documentElement, ground = words("rect", "");
+  for (const [name, value] of Object.entries({ width: "100%", height: "100%", fill: paper() })) ground.setAttribute(name, value);
+  svg.prepend(words("title", page.sentence.text()), words("desc", $("finding").textContent), ground);
+  save("roofline.svg", new Blob([new XMLSerializer().serializeToString(svg)], { type: "image/svg+xml" }));
 }

@@ -78,12 +78,31 @@ def _evaluate(params: dict) -> dict:
 
 
 def _parse_config(params: dict) -> dict:
-    """{text, read_as} -> what was read from a pasted config.json."""
+    """{text, read_as} -> what was read from a pasted config.json; or {form} of a saved answer (a Report's JSON)."""
     text = params.get("text", "")
     if not isinstance(text, str) or not text.strip():
         raise InputError("config", "", "is empty; paste the text of a model's config.json")
+    saved = _saved_scenario(text)
+    if saved is not None:
+        resolve(saved)  # so that a scenario that cannot be is refused here, where it was opened
+        return {"form": form_of(saved)}
     scenario = Scenario(model=params.get("name") or "pasted", config=text, read_as=params.get("read_as", ""))
     return {"config": text, "model": model_row(resolve(scenario).arch)}
+
+
+def _saved_scenario(text: str) -> Scenario | None:
+    """The Scenario inside a Report's JSON, or None if the text is something else."""
+    if '"scenario"' not in text:
+        return None
+    try:
+        report = json.loads(text)
+    except ValueError:
+        return None
+    if not isinstance(report, dict) or "schema" not in report or not isinstance(report.get("scenario"), dict):
+        return None
+    if report["schema"] != 1:
+        raise InputError("schema", report["schema"], "must be 1; the file is of another version")
+    return Scenario.from_dict({k: v for k, v in report["scenario"].items() if k != "resolved"})  # what was left open then is left open again
 
 
 def model_row(arch) -> dict:
