@@ -24,7 +24,8 @@ const { default: create } = await import(pathToFileURL(`${folder}/pyodide.asm.mj
 let fresh = null;
 const pyodide = await loadPyodide({
   _makeSnapshot: true, indexURL: `${folder}/`, _sysExecutable: "python",
-  env: { PYTHONHASHSEED: "0", HOME: "/home/pyodide", LANG: "en_US.UTF-8", _: "python" }, // else the machine's own would be in it
+  // Docstrings stay out of the image (a twelfth of its size): nothing in the page reads them.
+  env: { PYTHONHASHSEED: "0", PYTHONOPTIMIZE: "2", HOME: "/home/pyodide", LANG: "en_US.UTF-8", _: "python" }, // else the machine's own would be in it
   createPyodideModule: atMemoryBirth(create, (memory) => { fresh = memory.slice(); }),
 });
 pyodide.unpackArchive(new Uint8Array(readFileSync(wheel)), "wheel");
