@@ -29,7 +29,7 @@ export function sweepTab(page) {
   let axis = "batch";
   /** @type {Chart | null} */ let chart = null;
   const box = h("div", { id: "sweep", class: "plot short", role: "img", "aria-labelledby": "sweep-finding" });
-  const finding = h("p", { id: "sweep-finding", class: "caption" }), rows = h("div"), top = h("div", { class: "panel-top" });
+  const finding = h("p", { id: "sweep-finding", class: "caption" }, t("waiting")), rows = h("div"), top = h("div", { class: "panel-top" });
 
   async function draw(/** @type {any} */ result) {
     const fitting = result.rows.filter((/** @type {any} */ r) => r.fits), here = result.rows.find((/** @type {any} */ r) => r.here);

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import time
+from importlib.util import find_spec
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 DIST = Path(os.environ.get("ROOFLINE_DIST", ROOT / "dist"))
@@ -70,3 +73,17 @@ def sentence(page) -> str:
 def column(page, source: str, name: str):
     """A column of the chart as Bokeh holds it."""
     return page.evaluate(f"Array.from(roofline.chart.model('{source}').data['{name}'])")
+
+
+TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+
+
+def axe_finds(page, part: str = "body", without: str = "") -> list:
+    """Run axe on a part of the page; what it finds, as text."""
+    package = find_spec("axe_playwright_python")
+    if not package:
+        pytest.skip("axe is not installed; `python3 build.py test` installs it")
+    if not page.evaluate("Boolean(globalThis.axe)"):
+        page.evaluate(next(Path(package.origin).parent.rglob("axe.min.js")).read_text("utf-8"))
+    found = page.evaluate("([part, without, tags]) => axe.run(without ? {include: part, exclude: without} : part, {runOnly: tags, resultTypes: ['violations']})", [part, without, TAGS])
+    return [f"{v['id']}: {[n['target'] for n in v['nodes']][:3]} {v['nodes'][0].get('failureSummary', '')[:300]}" for v in found["violations"]]

@@ -1,8 +1,9 @@
-"""For everybody: any width, keyboard only, dark, reduced motion, print, and axe finding nothing."""
+"""For everybody: any width, keyboard only, dark, reduced motion, print."""
 
 from __future__ import annotations
 
 import pytest
+from steps import axe_finds as _axe  # noqa: F401 (test_views takes it from here)
 from steps import booted, sentence, settled, until
 
 VIEWS = ["operators", "time", "memory", "sweep", "levers", "method"]
@@ -53,42 +54,6 @@ def test_every_control_can_be_reached_and_seen(page):
         page.keyboard.press("Tab")
         seen.add(page.evaluate("document.activeElement.id"))
     assert {"s-model", "s-weights", "s-batch", "language", "theme", "share", "f-model", "f-hardware", "f-weights", "f-batch"} <= seen
-
-
-def _axe(page) -> list:
-    path = __import__("importlib").util.find_spec("axe_playwright_python")
-    if not path:
-        pytest.skip("axe is not installed")
-    script = next(__import__("pathlib").Path(path.origin).parent.rglob("axe.min.js"))
-    page.evaluate(script.read_text("utf-8"))
-    found = page.evaluate("axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice']})")
-    return [f"{v['id']}: {[n['target'] for n in v['nodes']][:3]} {v['nodes'][0].get('failureSummary', '')[:300]}" for v in found["violations"]]
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("view", [*VIEWS, "compare"])
-def test_axe_finds_nothing(page, view, theme):
-    page.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
-    page.click(f"#tab-{view}")
-    until(page, f"!document.querySelector('#panel-{view}').classList.contains('busy')", timeout=15_000)
-    settled(page)
-    page.wait_for_timeout(250)  # colours fade
-    found = _axe(page)
-    page.evaluate("delete document.documentElement.dataset.theme")
-    assert not found, found
-
-
-def test_axe_finds_nothing_in_the_dialogs(page):
-    page.click("#share")
-    page.wait_for_selector("#share-cli")
-    page.wait_for_timeout(250)
-    assert not _axe(page)
-    page.keyboard.press("Escape")
-    page.click("#f-hardware")
-    page.wait_for_selector("dialog.picker[open]")
-    found = [v for v in _axe(page)]
-    page.keyboard.press("Escape")
-    assert not found, found
 
 
 def test_themes_repaint_the_chart(page):

@@ -61,7 +61,7 @@ export const facts = (rows) => h("dl", { class: "facts" }, rows.map(([label, val
 
 /** A chart with the sentence that says what it shows, and room for the table behind it. @param {string} id @param {string} [height] */
 export function figure(id, height = "short") {
-  const box = h("div", { id, class: `plot ${height}`, role: "img", "aria-labelledby": `${id}-finding` }), finding = h("figcaption", { id: `${id}-finding` });
+  const box = h("div", { id, class: `plot ${height}`, role: "img", "aria-labelledby": `${id}-finding` }), finding = h("figcaption", { id: `${id}-finding` }, t("view.loading"));
   return { box, finding, whole: h("figure", { class: "chart" }, box, finding) };
 }
 
