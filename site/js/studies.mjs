@@ -45,7 +45,9 @@ export function sweepTab(page) {
     const ys = fitting.flatMap((/** @type {any} */ r) => [r.user, r.total]), xs = [...fitting, result.rows.find((/** @type {any} */ r) => !r.fits)].filter(Boolean).map((r) => r.x);
     if (!ys.length) return;
     const low = Math.min(...ys) / 1.6, high = Math.max(...ys) * 1.8;
-    chart.range({ x0: Math.min(...xs) / 1.25, x1: Math.max(...xs) * 1.6, y0: low, y1: high });
+    // Room for the words at the ends of the lines, which take as many pixels on a phone as on a wide screen.
+    const x0 = Math.min(...xs) / 1.25, room = Math.min(0.4, 80 / Math.max(120, box.clientWidth - 76));
+    chart.range({ x0, x1: Math.max(Math.max(...xs) * 1.25, x0 * (fitting.at(-1).x / x0) ** (1 / (1 - room))), y0: low, y1: high });
     chart.label(t(`sweep.axis.${axis}`), t("unit.rate"));
     const line = (/** @type {string} */ key, /** @type {string} */ role) => ({
       [key]: { x: fitting.map((/** @type {any} */ r) => r.x), y: fitting.map((/** @type {any} */ r) => r[key]), color: fitting.map((/** @type {any} */ r) => r.bound), title: fitting.map((/** @type {any} */ r) => `${t(`sweep.axis.${axis}`)} ${r.label}`), tip: fitting.map((/** @type {any} */ r) => `${r.text[key]} ${t("unit.rate")}`) },

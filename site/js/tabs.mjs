@@ -37,6 +37,7 @@ export class Tabs {
       button.tabIndex = on ? 0 : -1;
       this.panels[tab.id].hidden = !on;
       if (on) tab.open(this.panels[tab.id]);
+      if (on && tell) button.scrollIntoView({ block: "nearest", inline: "nearest" });
     }
     if (tell) this.changed(id);
   }
