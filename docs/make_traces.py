@@ -29,6 +29,7 @@ QUANTITIES = ("flops", "weight_bytes", "activation_bytes", "kv_read_bytes", "kv_
 MEANING = {
     "every key for every query, then masked": "The reference multiplies every query with every key and masks the future (and what a window leaves out) afterwards; the engine counts the pairs that are seen, as FlashAttention computes them.",
     "latent expanded again, not absorbed": "Latent attention (MLA): the reference expands the whole cached latent into keys and values of every head at each step; the engine counts the absorbed form that serving engines run.",
+    "layers that read another layer's cache run on the last token only": "Gemma 4's small models: the upper layers keep no keys and values, so in a prefill that needs only the last token's logits the reference runs them on that token alone. The engine counts every layer on every token, as an engine without that shortcut does.",
     "index heads weighed by a matrix product": "Sparse attention's indexer: the reference weighs its heads by one more product; the engine counts the scores.",
     "another algorithm for the scan": "Recurrent layers: the reference computes the scan in chunks, or element by element, which is another number of products than the recurrence itself. The engine counts the recurrence.",
     "every expert for every token": "The reference runs all experts on all tokens and keeps the chosen ones' results.",
@@ -127,6 +128,7 @@ def page(data: dict) -> str:
     exact = sum(all(row[p]["flops"]["open"] == 0 for p in ("prefill", "decode")) for row in data["models"])
     weighed = sum(all(row[p]["weight_bytes"]["open"] == 0 for p in ("prefill", "decode")) for row in data["models"])
     equal = sum(row["decode"]["flops"]["traced"] == row["decode"]["flops"]["analytic"] for row in data["models"])
+    scans = sum(any("another algorithm for the scan" in row[p]["flops"]["named"] for p in ("prefill", "decode")) for row in data["models"])
     out = [
         "# Traces: the analytic engine beside the programs themselves",
         "<!-- written by docs/make_traces.py -->",
@@ -134,8 +136,9 @@ def page(data: dict) -> str:
         "on the meta device, where tensors have shapes and no values, so that a model of any size is traced in seconds on any machine.",
         f"Below, one published model of every family in the catalogue, in full size, batch {data['batch']}, prompt {data['prompt']} (prefill), and one decode step after it: "
         f"transformers {data['transformers']} on torch {data['torch']}, every expert's weights gathered (`batched_mm`), eager attention. Beside each traced figure stands the engine's share of it: "
-        "`traced = engine + named differences + open`, line by line (each matrix, the attention core, the scan), and an explanation only counts if its own formula gives the difference to the last FLOP.",
-        f"**{len(data['models'])} families. FLOPs: {exact} leave nothing open in both phases, {equal} are equal outright in decoding. Weight bytes: {weighed} leave nothing open.** "
+        "`traced = engine + named differences + open`, line by line (each matrix, the attention core, the scan), and an explanation only counts if its own formula gives the difference to the last FLOP "
+        "(the scan of recurrent layers apart: that it is another algorithm is a name, not a formula).",
+        f"**{len(data['models'])} families. FLOPs: {exact} leave nothing open in both phases ({scans} of them with a scan of another algorithm), {equal} are equal outright in decoding. Weight bytes: {weighed} leave nothing open.** "
         "In every row the traced FLOPs are those of torch's own FlopCounterMode on the same run.",
         "## FLOPs and weights", *["\n".join(table(data))],
         "## Activations, cache, and what fusion saves",
@@ -144,7 +147,7 @@ def page(data: dict) -> str:
         "## The differences, by number", "\n".join(f"{i}. *{name}*: {text}" for i, (name, text) in enumerate(MEANING.items(), 1)),
     ]
     if data["left_out"]:
-        out += ["## Left out", "\n".join(f"* {row['family']} ({row['model']}): {row['reason']}" for row in data["left_out"])]
+        out += ["## Left out", "\n".join(f"* {row['family']} ({row['model']}): {row['reason'].split(': Unrecognized')[0]}" for row in data["left_out"])]
     lines = [(row["family"], phase, sorted({n for q in ("flops", "weight_bytes") for n in row[phase][q]["lines"]})) for row in data["models"] for phase in ("prefill", "decode")]
     lines = [(f, p, names) for f, p, names in lines if names]
     if lines:
@@ -164,11 +167,14 @@ def page(data: dict) -> str:
 
 def cpu_section(cpu: dict) -> list:
     rows = ["| phase | operator | count | share of the time | FLOP/byte | FLOP/s | bytes/s | of its roof |", "| --- | --- | --- | --- | --- | --- | --- | --- |"]
-    rows += [f"| {r['phase']} | {r['operator']} | {r['count']} | {r['share']} | {r['FLOP/byte']} | {r['FLOP/s']} | {r['bytes/s']} | {r['of the roof']} |" for r in cpu["rows"][:16]]
+    rows += [f"| {r['phase']} | {r['operator']} | {r['count']} | {r['share']} | {r['FLOP/byte']} | {r['FLOP/s']} | {r['bytes/s']} | {r['of the roof']} |" for phase in ("prefill", "decode") for r in [r for r in cpu["rows"] if r["phase"] == phase][:9]]
+    best = {phase: [r["of the roof"] for r in cpu["rows"] if r["phase"] == phase][0] for phase in ("prefill", "decode")}
+    best["decode"] = next((r["of the roof"] for r in cpu["rows"] if r["phase"] == "decode" and r["count"] > 1), best["decode"])
     return ["## On a real CPU",
             f"{cpu['model']} in {cpu['dtype']}, random weights, batch {cpu['batch']}, prompt {cpu['prompt']}, on {cpu['device']} ({cpu['threads']} thread{'s' if cpu['threads'] != 1 else ''}), the best of {cpu['runs']} runs for each operator, as for the roofs. Its own roofs, measured by `roofline ceilings`: "
             + ", ".join(f"{k.upper()} products {format_quantity(v, 'FLOP/s')}" for k, v in cpu["peaks"].items()) + "; " + ", ".join(f"{level['name']} {format_quantity(level['bytes_per_s'], 'B/s')}" for level in cpu["levels"]) + ". "
             f"The prefill took {format_quantity(cpu['prefill_s'], 's')} in operators, the decode step {format_quantity(cpu['decode_s'], 's')}; its weights alone take at least {format_quantity(cpu['decode_floor_s'], 's')} through that memory.",
+            f"The largest operators of the prefill reach {best['prefill']} of their roof, those of the decode step {best['decode']}. What is above its roof passed from one operator to the next through the cache.",
             "![Operators of a small model under the measured roofs of a CPU](traces-cpu.svg)", "\n".join(rows)]
 
 

@@ -75,7 +75,7 @@ def headline(data: dict) -> str:
     """
     h = view.headline(data)
     if h["state"] == "misfit":
-        return f"It does not fit: {h['need']} are needed and {h['have']} are there, so no time is given. {h['min_devices']} such chips hold it."
+        return f"It does not fit: {h['need']} are needed and {h['have']} are there, so no time is given. {h['min_devices']} such chip{'s' if h['min_devices'] != '1' else ''} hold{'' if h['min_devices'] != '1' else 's'} it."
     if h["state"] == "precision":
         return "The chip lacks the arithmetic that was asked for, so no time is given; work, bytes and memory are."
     many = f", {h['total']} tokens/s in all" if not h["single"] else ""
@@ -132,7 +132,7 @@ def _memory(data: dict) -> list:
     words = {"weights": "weights", "kv": "KV cache", "activations": "activations", "overhead": "framework"}
     rows = tuple((words.get(p["key"], p["key"]), p["text"], p["share"]) for p in m["parts"])
     fits = {True: f"{m['free']} are left.", False: f"{m['free']} too much.", None: "How much memory there is depends on what is plugged in."}[m["fits"]]
-    return [Block(kind="h2", text="Memory"), Block(kind="p", text=f"{m['total']} of {m['available']}: {fits} Largest batch {m['max_batch']}, longest context {m['max_context']} tokens, at least {m['min_devices']} such chips."),
+    return [Block(kind="h2", text="Memory"), Block(kind="p", text=f"{m['total']} of {m['available']}: {fits} Largest batch {m['max_batch']}, longest context {m['max_context']} tokens, fewest such chips {m['min_devices']}."),
             Block(kind="table", heads=("what", "bytes", "share"), rows=rows, bars=tuple(p["width"] for p in m["parts"]))]
 
 

@@ -315,7 +315,42 @@ def test_roofline_points(capsys, tmp_path):
     code, _, err = run(capsys, "points", str(file))
     assert code == 2 and "--roof" in err
     code, _, err = run(capsys, "points", str(file), "--ceilings", str(file))
-    assert code == 2 and "is not a file that `roofline ceilings -o FILE` wrote" in err
+    assert code == 2 and "holds no roofs" in err
+
+
+NCU = ('"ID","Kernel Name","CC","dram__bytes.sum","dram__bytes.sum.per_second","gpu__time_duration.sum","sm__cycles_elapsed.avg.per_second",'
+       '"smsp__sass_thread_inst_executed_op_fadd_pred_on.sum.per_cycle_elapsed","smsp__sass_thread_inst_executed_op_ffma_pred_on.sum.per_cycle_elapsed",'
+       '"smsp__sass_thread_inst_executed_op_fmul_pred_on.sum.per_cycle_elapsed"\n"","","","Mbyte","Gbyte/s","us","Ghz","inst/cycle","inst/cycle","inst/cycle"\n'
+       '"0","axpy(int, float const *, float *)","8.0","120.00","1,200.00","100.00","1.00","0","100.00","0"\n')
+
+
+def test_profilers_give_points_and_roof_tools_give_roofs(capsys, tmp_path):
+    """10e6 elements: 100 instructions a cycle at 1 GHz are 200 GFLOP/s, over 1.2 TB/s: 1/6 FLOP a byte; ERT's measured roofs stand in for a data sheet."""
+    (tmp_path / "ncu.csv").write_text(NCU)
+    code, out, _ = run(capsys, "points", str(tmp_path / "ncu.csv"), "--hardware", "a100-80gb-sxm", "--formats", "fp32", "--json")
+    (point,) = json.loads(out)["points"]
+    assert code == 0 and point["name"] == "axpy" and point["measured"] and point["flops_per_s"] == pytest.approx(200e9) and point["intensity_flops_per_byte"] == pytest.approx(1 / 6)
+    (tmp_path / "ert.txt").write_text("   900.00 GFLOPs EMP\nMETA_DATA\n\n  5000.00 L1 EMP\n  100.00 DRAM EMP\n")
+    (tmp_path / "k.csv").write_text("name,flops,bytes:L1,bytes:memory,seconds\nk,1e9,1e10,1e10,0.2\n")
+    code, out, _ = run(capsys, "points", str(tmp_path / "k.csv"), "--ceilings", str(tmp_path / "ert.txt"), "--json")
+    assert code == 0 and [(r["name"], r["value"]) for r in json.loads(out)["roofs"]] == [("highest measured", 9e11), ("L1", 5e12), ("memory", 1e11)]
+    assert [row["of its roof"] for row in json.loads(out)["rows"]] == ["1.00 %", "50.0 %"]
+    (tmp_path / "times.csv").write_text('"Name","Calls","TotalDurationNs","AverageNs","Percentage"\n"gemv",10,1000000,100000,100.0\n')
+    code, _, err = run(capsys, "points", str(tmp_path / "times.csv"), "--hardware", "h100-sxm")
+    assert code == 2 and "without a kernel that has both FLOPs and bytes" in err
+
+
+def test_measured_rows_stand_beneath_the_limit(capsys, tmp_path):
+    bench = [{"build_commit": "a", "build_number": 1, "backends": "CUDA", "model_filename": "llama-2-7b.Q4_0.gguf", "model_type": "llama 7B Q4_0", "model_size": 3825065984,
+              "model_n_params": 6738415616, "n_batch": 2048, "n_ubatch": 512, "type_k": "f16", "type_v": "f16", "n_gpu_layers": 99, "n_prompt": p, "n_gen": n, "n_depth": 0,
+              "avg_ns": round(1e9 * (p + n) / ts), "stddev_ns": 0, "avg_ts": ts, "stddev_ts": 0.1} for p, n, ts in ((512, 0, 9000.0), (0, 128, 150.0))]
+    (tmp_path / "bench.json").write_text(json.dumps(bench))
+    words = ("plot", "--model", "llama-2-7b", "--hardware", "h100-sxm", "--weights", "q4_0", "--measured", str(tmp_path / "bench.json"))
+    code, out, err = run(capsys, *words, "--json")
+    answer = json.loads(out)
+    assert code == 0, err
+    limits, rows = {p["name"]: p for p in answer["points"] if p["name"] in ("prefill", "decode")}, [p for p in answer["points"] if p["name"] not in ("prefill", "decode")]
+    assert len(rows) == 2 and all(p["flops_per_s"] < limits[r["phase"]]["flops_per_s"] for p, r in zip(rows, answer["rows"], strict=True))
 
 
 def test_sweeps_and_changes_are_read():

@@ -247,7 +247,7 @@ def chip_roofs(id: str, formats=None, color: str = "") -> list:
 def machine_roofs(ceilings: dict) -> list:
     """The roofs that `roofline ceilings` measured."""
     top = max(ceilings["peak_flops_per_s"].values())
-    roofs = [Roof(name=FORMAT_LABELS.get(n, n.upper()) + " product", value=v, kind="compute", main=v == top) for n, v in ceilings["peak_flops_per_s"].items()]
+    roofs = [Roof(name="highest measured" if n == "measured" else FORMAT_LABELS.get(n, n.upper()) + " product", value=v, kind="compute", main=v == top) for n, v in ceilings["peak_flops_per_s"].items()]
     for level in ceilings["levels"]:
         roofs.append(Roof(name=level["name"], value=level["bytes_per_s"], kind="memory", level=level["name"], main=level["name"] == "memory"))
     return roofs

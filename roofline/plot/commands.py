@@ -26,11 +26,11 @@ def add_commands(command, scenario_options, scenario_of) -> None:
     p.add_argument("--links", action="store_true", help="also the links between chips as a roof of their own, at the work per byte sent")
     _look(p)
     p = command("points", _points, "your own roofline: points from a CSV file (name, flops, bytes, seconds), roofs by hand, of a chip or measured")
-    p.add_argument("file", help="CSV with columns name, flops, bytes (or bytes:L1, bytes:L2 ...), seconds")
+    p.add_argument("file", help="CSV with columns name, flops, bytes (or bytes:L1, bytes:L2 ...), seconds; or a profiler's output (Nsight Compute, Advisor ...)")
     p.add_argument("--roof", action="append", default=[], metavar="NAME=VALUE", help='such as "FP64=9.7 TFLOP/s" or "HBM=2.04 TB/s" (may be repeated)')
     p.add_argument("--hardware", help="the roofs of this chip")
     p.add_argument("--formats", help="of --hardware: only these, with commas")
-    p.add_argument("--ceilings", metavar="FILE", help="the roofs that `roofline ceilings -o FILE` measured")
+    p.add_argument("--ceilings", metavar="FILE", help="the roofs that `roofline ceilings -o FILE`, or a tool such as ERT, measured")
     _look(p)
 
 
@@ -163,19 +163,53 @@ def roofs_of(args) -> list:
 
 
 def read_ceilings(path: str) -> dict:
-    """The file that `roofline ceilings -o` wrote."""
-    from ..cli import read_text
+    """The file that `roofline ceilings -o` wrote, or the output of a tool that measures roofs (ERT, rocprof-compute, clpeak ...)."""
+    from ..cli import read_bytes
+    data = read_bytes(path, 2**24)
     try:
-        found = json.loads(read_text(path, 2**20))
-        found["peak_flops_per_s"], found["levels"], found["bandwidth_bytes_per_s"]
-    except (ValueError, KeyError, TypeError):
-        raise InputError("ceilings", path, "is not a file that `roofline ceilings -o FILE` wrote") from None
-    return found
+        found = json.loads(data)
+        if all(found.get(key) for key in ("peak_flops_per_s", "levels", "bandwidth_bytes_per_s")):
+            return found
+    except (ValueError, AttributeError):
+        pass
+    from .. import measured
+    try:
+        rows = {row["metric"]: row["value"] for row in measured.read(data, path).rows if row["metric"].startswith("roof_")}
+    except InputError:
+        rows = {}
+    peaks = {m[5:-7].strip("_") or "measured": v * 1e9 for m, v in rows.items() if m.endswith("gflops")}
+    levels = [{"name": "memory" if m[5:-4] == "dram" else m[5:-4].upper(), "bytes_per_s": v * 1e9} for m, v in sorted(rows.items(), key=lambda item: -item[1]) if m.endswith("gbs")]
+    if not peaks or not levels:
+        raise InputError("ceilings", path, "holds no roofs: it is neither a file that `roofline ceilings -o FILE` wrote nor the output of a tool such as ERT")
+    return {"peak_flops_per_s": peaks, "levels": levels, "bandwidth_bytes_per_s": levels[-1]["bytes_per_s"]}
 
 
 def _points(args) -> None:
-    from ..cli import MAX_FILE, read_text
-    from . import from_points, read_points
+    from . import from_points
     options = look(args)
     options.setdefault("title", Path(args.file).stem)
-    finish(from_points(read_points(read_text(args.file, MAX_FILE), args.file), roofs_of(args), **options), args)
+    roofs = roofs_of(args)
+    finish(from_points(_rows(args.file, roofs), roofs, **options), args)
+
+
+def _rows(path: str, roofs) -> list:
+    """The rows of a points file, or the kernels of a profiler's output (Nsight Compute, Advisor, rocprof ...)."""
+    from ..cli import read_bytes
+    from . import read_points
+    from .points import from_kernels
+    data = read_bytes(path)
+    try:
+        return read_points(data.decode("utf-8-sig", errors="replace"), path)
+    except InputError as error:
+        if error.field.startswith("line"):
+            raise  # a points file, with a row that is wrong
+        from .. import measured
+        from ..measured.kernel_place import kernels
+        try:
+            reading = measured.read(data, path)
+        except InputError:
+            raise error from None
+        rows = from_kernels(kernels(reading), roofs)
+        if not rows:
+            raise InputError("points", path, f"is {reading.tool} output without a kernel that has both FLOPs and bytes; collect the profiler's roofline metrics too") from None
+        return rows

@@ -103,6 +103,25 @@ def _row(cells: dict, line: int) -> Row:
     return row
 
 
+def from_kernels(kernels, roofs) -> list:
+    """Rows of the kernels of a profiler's reading (`measured.kernel_place.kernels`); those without FLOPs and bytes are left out.
+
+    A kernel whose bytes are a cache's (Advisor's cache-aware intensity) is placed under the roof of that level, if there is one.
+    """
+    levels = {r.level.lower(): r.level for r in roofs if r.kind == "memory"}
+    rows = []
+    for k in kernels:
+        level = levels.get(str(k.get("level") or "").split(" ")[0].lower(), "")
+        intensity = k.get("intensity")
+        if not (k.get("flops") and k.get("bytes")) and not (intensity and k.get("flops_per_s")):
+            continue
+        flops = k.get("flops") or k["flops_per_s"] * (k.get("seconds") or 1.0)
+        moved = flops / intensity if intensity else k["bytes"]
+        rows.append(Row(name=str(k.get("name") or f"kernel {len(rows) + 1}").removeprefix("void ").split("(")[0][:40], flops=flops, bytes={level: moved}, seconds=k.get("seconds"),
+                        rate=k.get("flops_per_s"), intensity=intensity))
+    return rows
+
+
 def place(row: Row, roofs) -> list:
     """[(level, x [FLOP/byte], y [FLOP/s], roof [FLOP/s], bound, timed)] of a row: one for each memory level its bytes are given for."""
     peak = max(r.value for r in roofs if r.kind == "compute" and r.main)

@@ -31,8 +31,9 @@ REPEATED = "keys repeated for each query head in the cache"
 MASKED = "mask or bias on the scores read from memory"
 ANGLES = "rotary angles by a matrix product"
 WIDER = "router in FP32"
+SKIPPED = "layers that read another layer's cache run on the last token only"
 WEIGHED = "index heads weighed by a matrix product"
-DIFFERENCES = (SQUARE, EXPANDED, WEIGHED, ALGORITHM, DENSE, GATHERED, CHOSEN, FUSED, COPIED, REPEATED, MASKED, ANGLES, WIDER)
+DIFFERENCES = (SQUARE, EXPANDED, SKIPPED, WEIGHED, ALGORITHM, DENSE, GATHERED, CHOSEN, FUSED, COPIED, REPEATED, MASKED, ANGLES, WIDER)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -151,6 +152,7 @@ def _analytic_lines(operators) -> tuple:
 def _add_trace(trace: Trace, lines: dict, names: dict, arch: Architecture) -> None:
     """Give every matrix product, and every byte of a weight, its line."""
     softmax = {op.module for op in trace.ops if op.short in ("_softmax", "_safe_softmax") or op.kind == "attention"}
+    tables = {op.parameter for op in trace.ops if op.short == "embedding"}
     where: dict = {}  # parameter path -> line name
     strangers: dict = {}
     for op in trace.ops:
@@ -158,7 +160,7 @@ def _add_trace(trace: Trace, lines: dict, names: dict, arch: Architecture) -> No
             key = tail(op.parameter)
             if key in names:
                 where[op.parameter] = names[key]
-            elif "lm_head (tied)" in names and not any(c.isdigit() for c in op.parameter.split(".")):
+            elif "lm_head (tied)" in names and op.parameter in tables:
                 where[op.parameter] = names["lm_head (tied)"]
             else:
                 strangers.setdefault(_group(op.parameter), {}).setdefault(key, []).append(op.parameter)
@@ -268,15 +270,23 @@ def _explain(line: Line, arch: Architecture, p: Pass, operators) -> None:
         few = sum(t.rows * t.count * ELEMENT * (min(tokens * t.active, t.copies) - t.copies) for t in arch.tensors if t.kind == "vector" and t.copies > 1)
         line.explain("weight_bytes", [(CHOSEN, few)])
     elif line.name.endswith("kv_b_proj") and decode:
-        op = next(o for o in operators if o.name == line.name)
         for q in ("flops", "activation_bytes"):
-            line.explain(q, [(EXPANDED, getattr(op, q) / p.new_tokens * p.start)])
+            line.explain(q, [(EXPANDED, line.analytic[q] / p.new_tokens * p.start)])
     elif line.group == "router":
         for q in ("weight_bytes", "activation_bytes"):
             line.explain(q, [(WIDER, line.analytic[q])])
         line.explain("activation_bytes", [(WIDER, line.traced["activation_bytes"] - line.analytic["activation_bytes"])])
+    elif not decode and line.group not in ("experts", "lm_head"):
+        for q, each in (("flops", lambda t: 2.0 * t.elements), ("activation_bytes", lambda t: ELEMENT * (t.rows + t.cols))):
+            here = [(t, len(_shared(arch).intersection(t.layers))) for t in arch.tensors if t.name == line.name]
+            line.explain(q, [(SKIPPED, -p.sequences * (p.new_tokens - 1) * sum(each(t) * t.active * n for t, n in here))])
     elif line.group == "experts":
         _explain_experts(line, [t for t in arch.tensors if t.group == "experts" and t.kind == "linear"], tokens, operators)
+
+
+def _shared(arch: Architecture) -> set:
+    """The layers that keep no cache of their own but read another layer's."""
+    return {layer for a in arch.attentions if a.reads_elements and not a.kv_elements for layer in a.layers}
 
 
 def _explain_experts(line: Line, tensors: list, tokens, operators) -> None:
@@ -303,13 +313,13 @@ def _explain_indexer(line: Line, attentions: list, p: Pass) -> None:
         unit = 2.0 * a.index_heads * a.count * p.sequences
         square += unit * a.index_dim * (pairs - (seen if p.steps else visible_pairs(seen)))
         weighed += unit * pairs
-    line.explain("flops", [(SQUARE, square), (WEIGHED, weighed)])
+    line.explain("flops", [(SQUARE, square), (WEIGHED, weighed)], [(SQUARE, square)])
 
 
 def _explain_core(line: Line, attentions: list, p: Pass) -> None:
     """The attention core: the reference masks instead of skipping, expands latents, copies its cache to grow it."""
     masks, decode, seen = line.differences.pop("mask", []), p.steps > 0, p.start + p.new_tokens
-    square = expanded = wide = repeated = 0.0
+    square = expanded = wide = repeated = skipped = 0.0
     latent = any(a.decode_qk_dim for a in attentions)  # multi-head latent attention
     for a in attentions:
         layers = a.count * p.sequences
@@ -322,10 +332,13 @@ def _explain_core(line: Line, attentions: list, p: Pass) -> None:
                 wide += ELEMENT * layers * a.heads * ((a.qk_dim + a.v_dim) * (p.new_tokens + seen) - p.new_tokens * (d_qk + d_v))
         else:
             window = a.window if a.topk is None else min(a.window or a.topk, a.topk)
-            square += 2.0 * a.heads * layers * (a.qk_dim + a.v_dim) * (seen * p.new_tokens - visible_pairs(seen, window, a.chunked) / a.compress)
+            pairs = visible_pairs(seen, window, a.chunked) / a.compress
+            square += 2.0 * a.heads * layers * (a.qk_dim + a.v_dim) * (seen * p.new_tokens - pairs)
+            if a.reads_elements and not a.kv_elements:
+                skipped -= 2.0 * a.heads * layers * (a.qk_dim + a.v_dim) * seen * (p.new_tokens - 1)
             if a.decode_qk_dim:
                 wide += ELEMENT * layers * p.new_tokens * (a.heads * (a.qk_dim + a.v_dim) - a.kv_elements)
-    line.explain("flops", [(SQUARE, square), (EXPANDED, expanded)])
+    line.explain("flops", [(SQUARE, square), (EXPANDED, expanded)], [(SQUARE, square), (SKIPPED, skipped)])
     if not decode:
         # The analytic core reads the new keys and values once, as activations; the traced kernel reads them from the cache it has just made.
         line.traced["activation_bytes"] += line.traced["kv_read_bytes"]
