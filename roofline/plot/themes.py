@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..errors import InputError
 
 _LIGHT = {
-    "memory": "#a85a06", "compute": "#0a746f", "network": "#6b40c2", "host": "#a03768", "misfit": "#bb2a20", "plain": "#66727b",
+    "memory": "#a85a06", "compute": "#0a746f", "network": "#6b40c2", "host": "#a03768", "misfit": "#b01030", "plain": "#66727b",
     "ink": "#171d22", "muted": "#5a666f", "rule": "#dfe4e7", "line": "#8a969e", "paper": "#ffffff",
     # Series of a comparison, told apart by marker as well; dark enough for text on paper.
     "series0": "#1f5fbf", "series1": "#b3471b", "series2": "#2b7a3d", "series3": "#8a3fb0", "series4": "#a3195b", "series5": "#5c5f00",
