@@ -28,10 +28,22 @@ def measure(device: str = "cpu", *, backend: str = "auto", formats=("fp32", "bf1
     runs = _backends(device, backend)
     for name in formats:
         if not any(name in r.types for r in runs):
-            raise InputError("format", name, f"cannot be multiplied by {' or '.join(r.name for r in runs)}; use {', '.join(dict.fromkeys(t for r in runs for t in r.types))}")
+            raise InputError(
+                "format",
+                name,
+                f"cannot be multiplied by {' or '.join(r.name for r in runs)}; use {', '.join(dict.fromkeys(t for r in runs for t in r.types))}",
+            )
     caches, sizes = runs[0].caches, _sizes(runs[0].caches)
     copies = [{key: max(row[key] for row in rows) for key in rows[0]} for rows in ([r.bandwidth(size, budget_s) for r in runs] for size in sizes)]
-    products = [row for r in runs for name in formats for n in r.product_sizes if n <= 1024 or budget_s >= 0.05 for row in [r.product(n, name, budget_s)] if row]
+    products = [
+        row
+        for r in runs
+        for name in formats
+        for n in r.product_sizes
+        if n <= 1024 or budget_s >= 0.05
+        for row in [r.product(n, name, budget_s)]
+        if row
+    ]
     if not products:
         raise InputError("format", ", ".join(formats), f"cannot be multiplied by {runs[0].name} here; use {', '.join(runs[0].types)}")
     peaks: dict = {}
@@ -39,9 +51,17 @@ def measure(device: str = "cpu", *, backend: str = "auto", formats=("fp32", "bf1
         peaks[row["format"]] = max(peaks.get(row["format"], 0.0), row["flops_per_s"])
     levels = _levels(copies, caches)
     return {
-        "device": runs[0].device_name, "kind": device, "backend": " and ".join(r.name for r in runs), "threads": runs[0].threads, "caches": [{"name": n, "bytes": b} for n, b in caches],
-        "bandwidth_bytes_per_s": levels[-1]["bytes_per_s"], "peak_flops_per_s": peaks,
-        "ridge_flops_per_byte": {k: v / levels[-1]["bytes_per_s"] for k, v in peaks.items()}, "levels": levels, "copies": copies, "products": products,
+        "device": runs[0].device_name,
+        "kind": device,
+        "backend": " and ".join(r.name for r in runs),
+        "threads": runs[0].threads,
+        "caches": [{"name": n, "bytes": b} for n, b in caches],
+        "bandwidth_bytes_per_s": levels[-1]["bytes_per_s"],
+        "peak_flops_per_s": peaks,
+        "ridge_flops_per_byte": {k: v / levels[-1]["bytes_per_s"] for k, v in peaks.items()},
+        "levels": levels,
+        "copies": copies,
+        "products": products,
     }
 
 
@@ -86,6 +106,7 @@ class _Torch:
 
     def __init__(self, device: str):
         import torch
+
         self.torch, self.device, self.name, self.types = torch, device, f"torch {torch.__version__}", _TORCH_TYPES
         if device == "cuda":
             if not torch.cuda.is_available():
@@ -113,8 +134,11 @@ class _Torch:
                 torch.dot(a, b)
 
         with torch.no_grad():
-            return {"bytes": 2 * size, "copy_bytes_per_s": 2 * size * inner / best(copy, budget_s, self.sync),
-                    "read_bytes_per_s": 2 * size * inner / best(read, budget_s, self.sync)}
+            return {
+                "bytes": 2 * size,
+                "copy_bytes_per_s": 2 * size * inner / best(copy, budget_s, self.sync),
+                "read_bytes_per_s": 2 * size * inner / best(read, budget_s, self.sync),
+            }
 
     def product(self, n: int, name: str, budget_s: float) -> dict | None:
         torch = self.torch
@@ -137,6 +161,7 @@ class _Numpy:
 
     def __init__(self):
         import numpy
+
         self.np, self.name, self.types = numpy, f"numpy {numpy.__version__}", _NUMPY_TYPES
         self.device_name, self.threads, self.caches = cpu_name(), None, cpu_caches()
         self.product_sizes = (256, 512, 1024, 2048)
@@ -154,7 +179,11 @@ class _Numpy:
             for _ in range(inner):
                 np.dot(a, b)
 
-        return {"bytes": 2 * size, "copy_bytes_per_s": 2 * size * inner / best(copy, budget_s), "read_bytes_per_s": 2 * size * inner / best(read, budget_s)}
+        return {
+            "bytes": 2 * size,
+            "copy_bytes_per_s": 2 * size * inner / best(copy, budget_s),
+            "read_bytes_per_s": 2 * size * inner / best(read, budget_s),
+        }
 
     def product(self, n: int, name: str, budget_s: float) -> dict | None:
         np = self.np
@@ -218,11 +247,15 @@ def text(found: dict) -> str:
     """The ceilings as plain text."""
     lines = [f"{found['device']} through {found['backend']}" + (f", {found['threads']} threads" if found["threads"] else "")]
     for row in found["levels"]:
-        lines.append(f"  {row['name']:8} {format_quantity(row['bytes_per_s'], 'B/s'):>12}   (best of copy and read, {format_quantity(row['bytes'], 'B')} in use)")
+        lines.append(
+            f"  {row['name']:8} {format_quantity(row['bytes_per_s'], 'B/s'):>12}   (best of copy and read, {format_quantity(row['bytes'], 'B')} in use)"
+        )
     for name, value in found["peak_flops_per_s"].items():
         lines.append(f"  {name:8} {format_quantity(value, 'FLOP/s'):>12}   ridge {found['ridge_flops_per_byte'][name]:.1f} FLOP/byte")
     first, value = next(iter(found["peak_flops_per_s"].items()))
-    lines.append(f"as a chip: --hardware custom --peak {value:.4g} --peak-format {first if first != 'fp64' else 'fp32'} --bandwidth {found['bandwidth_bytes_per_s']:.4g}")
+    lines.append(
+        f"as a chip: --hardware custom --peak {value:.4g} --peak-format {first if first != 'fp64' else 'fp32'} --bandwidth {found['bandwidth_bytes_per_s']:.4g}"
+    )
     return "\n".join(lines)
 
 
@@ -239,7 +272,12 @@ def add_commands(command) -> None:
 def _run(args) -> None:
     import json
 
-    found = measure(args.device, backend=args.backend, formats=tuple(args.formats.lower().split(",")), budget_s=parse_quantity(args.budget, "s", field="budget", low=0.001, high=60))
+    found = measure(
+        args.device,
+        backend=args.backend,
+        formats=tuple(args.formats.lower().split(",")),
+        budget_s=parse_quantity(args.budget, "s", field="budget", low=0.001, high=60),
+    )
     if args.out:
         Path(args.out).write_text(json.dumps(found, indent=1))
     print(json.dumps(found, indent=1) if args.json else text(found))

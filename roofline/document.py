@@ -6,41 +6,44 @@ no other file, follows the reader's light or dark setting, and prints.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
 from . import levers as lever_engine
 from . import view
+from .document_text import Block, to_html, to_markdown
 from .errors import InputError
-from .plot import Chart, from_report, sweep
+from .plot import from_report, sweep
 from .plot.build import title_of
 from .plot.draw import scene
 from .plot.scene import svg
-from .plot.themes import FONT, THEMES
 from .report import Report, evaluate
 from .scenario import Scenario
 from .units import format_number, format_quantity
 
 GROUP_WORDS = {
-    "attention_projection": "attention projections", "attention_core": "attention core", "mlp": "feed-forward", "experts": "routed experts", "shared_experts": "shared experts",
-    "router": "router", "recurrent": "recurrent layers", "norm": "norms and biases", "elementwise": "residual adds", "embedding": "embedding", "lm_head": "LM head", "collective": "chip-to-chip",
+    "attention_projection": "attention projections",
+    "attention_core": "attention core",
+    "mlp": "feed-forward",
+    "experts": "routed experts",
+    "shared_experts": "shared experts",
+    "router": "router",
+    "recurrent": "recurrent layers",
+    "norm": "norms and biases",
+    "elementwise": "residual adds",
+    "embedding": "embedding",
+    "lm_head": "LM head",
+    "collective": "chip-to-chip",
 }
 BOUNDS = {"memory": "memory-bound", "compute": "compute-bound", "network": "network-bound"}
-FIGURE_WORDS = {"ttft": "time to first token", "tpot": "time per output token", "user": "tokens/s for each user", "total": "tokens/s in all", "memory": "memory in use", "cost": "per million output tokens"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
-    """One piece of the document. kind: h1, h2, lead, p, note, list, table, chart or code. bars: column whose number is also drawn as a bar."""
-
-    kind: str
-    text: str = ""
-    items: tuple = ()
-    heads: tuple = ()
-    rows: tuple = ()
-    bars: tuple = field(default=())  # share [0..1] of each row, drawn in the last column
-    chart: Chart | None = None
+FIGURE_WORDS = {
+    "ttft": "time to first token",
+    "tpot": "time per output token",
+    "user": "tokens/s for each user",
+    "total": "tokens/s in all",
+    "memory": "memory in use",
+    "cost": "per million output tokens",
+}
 
 
 def blocks(scenario: Scenario, report: Report | None = None, *, goal: str = "tpot") -> list:
@@ -62,8 +65,11 @@ def blocks(scenario: Scenario, report: Report | None = None, *, goal: str = "tpo
     found += _levers(scenario, goal)
     found += _method(data)
     found += _sources(data)
-    found += [Block(kind="h2", text="The same question again"), Block(kind="code", text=scenario.to_cli()),
-              Block(kind="p", text="Every figure above comes from this one command; `--json` gives them all as data.")]
+    found += [
+        Block(kind="h2", text="The same question again"),
+        Block(kind="code", text=scenario.to_cli()),
+        Block(kind="p", text="Every figure above comes from this one command; `--json` gives them all as data."),
+    ]
     return found
 
 
@@ -79,8 +85,10 @@ def headline(data: dict) -> str:
     if h["state"] == "precision":
         return "The chip lacks the arithmetic that was asked for, so no time is given; work, bytes and memory are."
     many = f", {h['total']} tokens/s in all" if not h["single"] else ""
-    return (f"Decoding is {BOUNDS.get(h['bound'], h['bound'])}: at most {h['user']} tokens/s for each user{many}, at {h['utilisation']} of peak compute. "
-            f"Each step moves {h['bytes']} and takes at least {h['step']}; the first token comes after at least {h['ttft']}.")
+    return (
+        f"Decoding is {BOUNDS.get(h['bound'], h['bound'])}: at most {h['user']} tokens/s for each user{many}, at {h['utilisation']} of peak compute. "
+        f"Each step moves {h['bytes']} and takes at least {h['step']}; the first token comes after at least {h['ttft']}."
+    )
 
 
 def _figure_rows(data: dict):
@@ -92,8 +100,10 @@ def _figure_rows(data: dict):
 
 def _chart_words(data: dict) -> str:
     ridge = format_number(data["hardware"]["ridge_flops_per_byte"])
-    return (f"Left of the ridge ({ridge} FLOP/byte) the chip waits for memory, right of it it is busy computing. Solid marks are what physics allows (square: prefill, circle: decode), "
-            "hollow marks with a band what engines reach in measurements; the translucent marks are the operators, as large as their share of the time.")
+    return (
+        f"Left of the ridge ({ridge} FLOP/byte) the chip waits for memory, right of it it is busy computing. Solid marks are what physics allows (square: prefill, circle: decode), "
+        "hollow marks with a band what engines reach in measurements; the translucent marks are the operators, as large as their share of the time."
+    )
 
 
 def _growth(scenario: Scenario, data: dict) -> list:
@@ -107,11 +117,25 @@ def _growth(scenario: Scenario, data: dict) -> list:
     for value in values:
         r = evaluate(scenario.replace(batch=value)).to_dict()
         s = r["serving"]
-        rows.append((f"{value:,}" + (" (this one)" if value == batch else ""), view.seconds(s["tpot_s"]), format_number(s["tokens_per_s_per_user"]), format_number(s["tokens_per_s"]),
-                     BOUNDS.get(r["decode"]["bound"], "–") if s["tpot_s"] else "does not fit", view.bytes_(r["memory"]["total_bytes"])))
-    return [Block(kind="h2", text="As the batch grows"),
-            Block(kind="chart", chart=sweep(scenario, "batch", values, title="", subtitle=""), text=f"The decode step from batch {values[0]:,} to {values[-1]:,}; memory holds at most {most:,}."),
-            Block(kind="table", heads=("batch", "a token takes at least", "tokens/s per user", "tokens/s in all", "bound", "memory"), rows=tuple(rows))]
+        rows.append(
+            (
+                f"{value:,}" + (" (this one)" if value == batch else ""),
+                view.seconds(s["tpot_s"]),
+                format_number(s["tokens_per_s_per_user"]),
+                format_number(s["tokens_per_s"]),
+                BOUNDS.get(r["decode"]["bound"], "–") if s["tpot_s"] else "does not fit",
+                view.bytes_(r["memory"]["total_bytes"]),
+            )
+        )
+    return [
+        Block(kind="h2", text="As the batch grows"),
+        Block(
+            kind="chart",
+            chart=sweep(scenario, "batch", values, title="", subtitle=""),
+            text=f"The decode step from batch {values[0]:,} to {values[-1]:,}; memory holds at most {most:,}.",
+        ),
+        Block(kind="table", heads=("batch", "a token takes at least", "tokens/s per user", "tokens/s in all", "bound", "memory"), rows=tuple(rows)),
+    ]
 
 
 def _time(data: dict, name: str) -> list:
@@ -120,20 +144,53 @@ def _time(data: dict, name: str) -> list:
         return []
     rows = view.operators(data, name)[:14]
     timed = phase["limit_s"] is not None
-    table = tuple((r["name"], GROUP_WORDS.get(r["group"], r["group"]), r["flops"], r["bytes"], r["intensity"], r["bound"] if timed else "–", r["time"], r["share"]) for r in rows)
+    table = tuple(
+        (
+            r["name"],
+            GROUP_WORDS.get(r["group"], r["group"]),
+            r["flops"],
+            r["bytes"],
+            r["intensity"],
+            r["bound"] if timed else "–",
+            r["time"],
+            r["share"],
+        )
+        for r in rows
+    )
     groups = view.time_groups(data, name)
     words = ", ".join(f"{GROUP_WORDS.get(g['group'], g['group'])} {g['share']}" for g in groups["groups"][:4])
-    return [Block(kind="h2", text=f"Where the time goes: {name}"), Block(kind="p", text=f"{groups['total']} {'expected' if groups['basis'] == 'expected' else 'at least'}: {words}." if timed else "No time is given; the work and the bytes are."),
-            Block(kind="table", heads=("operator", "part", "work", "bytes", "FLOP/byte", "bound", "time", "share"), rows=table, bars=tuple(r["width"] for r in rows))]
+    return [
+        Block(kind="h2", text=f"Where the time goes: {name}"),
+        Block(
+            kind="p",
+            text=f"{groups['total']} {'expected' if groups['basis'] == 'expected' else 'at least'}: {words}."
+            if timed
+            else "No time is given; the work and the bytes are.",
+        ),
+        Block(
+            kind="table",
+            heads=("operator", "part", "work", "bytes", "FLOP/byte", "bound", "time", "share"),
+            rows=table,
+            bars=tuple(r["width"] for r in rows),
+        ),
+    ]
 
 
 def _memory(data: dict) -> list:
     m = view.memory(data)
     words = {"weights": "weights", "kv": "KV cache", "activations": "activations", "overhead": "framework"}
     rows = tuple((words.get(p["key"], p["key"]), p["text"], p["share"]) for p in m["parts"])
-    fits = {True: f"{m['free']} are left.", False: f"{m['free']} too much.", None: "How much memory there is depends on what is plugged in."}[m["fits"]]
-    return [Block(kind="h2", text="Memory"), Block(kind="p", text=f"{m['total']} of {m['available']}: {fits} Largest batch {m['max_batch']}, longest context {m['max_context']} tokens, fewest such chips {m['min_devices']}."),
-            Block(kind="table", heads=("what", "bytes", "share"), rows=rows, bars=tuple(p["width"] for p in m["parts"]))]
+    fits = {True: f"{m['free']} are left.", False: f"{m['free']} too much.", None: "How much memory there is depends on what is plugged in."}[
+        m["fits"]
+    ]
+    return [
+        Block(kind="h2", text="Memory"),
+        Block(
+            kind="p",
+            text=f"{m['total']} of {m['available']}: {fits} Largest batch {m['max_batch']}, longest context {m['max_context']} tokens, fewest such chips {m['min_devices']}.",
+        ),
+        Block(kind="table", heads=("what", "bytes", "share"), rows=rows, bars=tuple(p["width"] for p in m["parts"])),
+    ]
 
 
 def _levers(scenario: Scenario, goal: str) -> list:
@@ -143,9 +200,20 @@ def _levers(scenario: Scenario, goal: str) -> list:
         return []
     if not rows:
         return []
-    table = tuple((r["title"], view.gain(r["gain"][goal]), view.seconds(r["figures"]["tpot_s"]), format_number(r["figures"]["tokens_per_s"]), r["price"]) for r in rows)
-    return [Block(kind="h2", text="What to change"), Block(kind="p", text="Each row is the whole calculation again with that one change, ranked by " + {"tpot": "time per output token", "ttft": "time to first token"}.get(goal, goal) + "."),
-            Block(kind="table", heads=("change", "gain", "a token takes at least", "tokens/s in all", "its price"), rows=table)]
+    table = tuple(
+        (r["title"], view.gain(r["gain"][goal]), view.seconds(r["figures"]["tpot_s"]), format_number(r["figures"]["tokens_per_s"]), r["price"])
+        for r in rows
+    )
+    return [
+        Block(kind="h2", text="What to change"),
+        Block(
+            kind="p",
+            text="Each row is the whole calculation again with that one change, ranked by "
+            + {"tpot": "time per output token", "ttft": "time to first token"}.get(goal, goal)
+            + ".",
+        ),
+        Block(kind="table", heads=("change", "gain", "a token takes at least", "tokens/s in all", "its price"), rows=table),
+    ]
 
 
 def _method(data: dict) -> list:
@@ -155,24 +223,50 @@ def _method(data: dict) -> list:
         f"Peak here is {format_quantity(f['compute_peak_flops_per_s'], 'FLOP/s')} ({f['compute_roof'].upper()}), bandwidth {format_quantity(h['bandwidth_bytes_per_s'], 'B/s')}, both for one chip.",
         "A matrix product of T tokens with a rows x cols matrix does 2 x T x rows x cols FLOPs (a multiply-add is 2) and reads its weights once. Causal attention over S tokens does half the square.",
         "The bytes of a limit are weights and KV cache; activations may stay on the chip, so a limit does not count them and an expectation does.",
-        "\"At most\" (and \"at least\" for a time) is what physics allows: no engine beats it with this scenario. \"To expect\" multiplies the roofs by what engines reached in published measurements, with the 10th to 90th percentile as its band.",
+        '"At most" (and "at least" for a time) is what physics allows: no engine beats it with this scenario. "To expect" multiplies the roofs by what engines reached in published measurements, with the 10th to 90th percentile as its band.',
         "All GB are 1e9 bytes; peaks are dense; prices are list prices where they are known.",
     ]
     e = data["expectation"]
     if e:
-        items.append(f"The expectation here: {e['basis']}; {view.percent(e['compute'])} of peak compute and {view.percent(e['bandwidth'])} of bandwidth, from {e['points']} measurements.")
+        items.append(
+            f"The expectation here: {e['basis']}; {view.percent(e['compute'])} of peak compute and {view.percent(e['bandwidth'])} of bandwidth, from {e['points']} measurements."
+        )
     return [Block(kind="h2", text="Method"), Block(kind="list", items=tuple(items))]
 
 
 def _sources(data: dict) -> list:
     f, m = view.facts(data), data["model"]
     chip, rows = f["hardware"], []
-    rows.append(("model", f"{m['name']}: {f['model']['total']} parameters, {f['model']['active']} used by a token, KV cache {f['model']['kv']} a token in BF16", m.get("source") or "the config given"))
+    rows.append(
+        (
+            "model",
+            f"{m['name']}: {f['model']['total']} parameters, {f['model']['active']} used by a token, KV cache {f['model']['kv']} a token in BF16",
+            m.get("source") or "the config given",
+        )
+    )
     dated = f", retrieved {chip['retrieved']}" if chip["retrieved"] else ""
-    rows.append(("chip", f"{chip['name']}: {chip['bandwidth']}, {chip['memory']}, " + ", ".join(f"{p['format'].upper()} {p['value']}" for p in chip["peaks"]), f"{chip['source']}{dated} (grade {chip['grade']})"))
-    rows.append(("formats", f"weights {f['formats']['weights']}, activations {f['formats']['activations']}, KV cache {f['formats']['kv']}; products run in {f['formats']['compute_roof']}", "the scenario, or what engines use with these weights"))
+    rows.append(
+        (
+            "chip",
+            f"{chip['name']}: {chip['bandwidth']}, {chip['memory']}, " + ", ".join(f"{p['format'].upper()} {p['value']}" for p in chip["peaks"]),
+            f"{chip['source']}{dated} (grade {chip['grade']})",
+        )
+    )
+    rows.append(
+        (
+            "formats",
+            f"weights {f['formats']['weights']}, activations {f['formats']['activations']}, KV cache {f['formats']['kv']}; products run in {f['formats']['compute_roof']}",
+            "the scenario, or what engines use with these weights",
+        )
+    )
     if data["hardware"].get("usd_per_hour") is not None:
-        rows.append(("price", f"${format_number(data['hardware']['usd_per_hour'])} an hour for one chip", data["hardware"].get("price_source") or "given by the user"))
+        rows.append(
+            (
+                "price",
+                f"${format_number(data['hardware']['usd_per_hour'])} an hour for one chip",
+                data["hardware"].get("price_source") or "given by the user",
+            )
+        )
     if data["expectation"]:
         rows.append(("expectation", f"{data['expectation']['points']} measurements", data["expectation"]["basis"]))
     rows += [("assumed", f"{a['field']} = {a['value']}", a["source"]) for a in m["assumed"]]
@@ -180,83 +274,6 @@ def _sources(data: dict) -> list:
     if chip["unverified"]:
         found.append(Block(kind="p", text=f"Less sure than the rest: {', '.join(chip['unverified'])} of {chip['name']}."))
     return found
-
-
-# ---- writing -------------------------------------------------------------------------------------------------------
-
-_STYLE = """
-:root { color-scheme: light dark; --sans: %s; %s }
-@media (prefers-color-scheme: dark) { :root { %s } }
-@media print { :root { %s } body { max-width: none; padding: 0 } h2 { break-after: avoid } figure, table { break-inside: avoid } }
-* { box-sizing: border-box }
-body { margin: 0 auto; max-width: 62rem; padding: 2rem 1.25rem 4rem; background: var(--paper); color: var(--ink); font: 15px/1.55 var(--sans) }
-h1 { font-size: 1.6rem; line-height: 1.2; letter-spacing: -.01em; margin: 0 0 .75rem }
-h2 { font-size: 1.1rem; margin: 2.5rem 0 .5rem }
-.lead { font-size: 1.15rem; margin: 0 0 1rem }
-.note { border-left: 3px solid var(--memory); padding: .1rem 0 .1rem .8rem; margin: .6rem 0; color: var(--muted) }
-figure { margin: .75rem 0 } figure svg { width: 100%%; height: auto } figcaption { color: var(--muted); font-size: .875rem }
-.scroll { overflow-x: auto } table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; margin: .75rem 0; min-width: 40%% }
-th, td { text-align: left; vertical-align: top; padding: .3rem 1.1rem .3rem 0; border-bottom: 1px solid var(--rule) } th { color: var(--muted); font-weight: 600 }
-td.s { white-space: nowrap } td.bar { min-width: 8rem; width: 14rem } td.bar i { display: block; height: .55rem; margin-top: .35rem; background: var(--compute); border-radius: 2px }
-pre { background: color-mix(in srgb, var(--ink) 6%%, transparent); padding: .75rem 1rem; border-radius: 6px; white-space: pre-wrap; overflow-wrap: anywhere; font: 13px/1.5 ui-monospace, monospace }
-li { margin: .35rem 0 }
-"""
-
-
-def _variables(theme: str) -> str:
-    return " ".join(f"--{role}: {color};" for role, color in THEMES[theme].items())
-
-
-def to_html(parts: list, title: str) -> str:
-    """The blocks as one HTML file."""
-    names = {color: role for role, color in reversed(THEMES["light"].items())}
-    paint = lambda color: f"var(--{names[color]})" if color in names else color
-    out = []
-    for i, b in enumerate(parts):
-        if b.kind in ("h1", "h2"):
-            out.append(f"<{b.kind}>{escape(b.text)}</{b.kind}>")
-        elif b.kind in ("lead", "p", "note"):
-            out.append(f'<p class="{b.kind}">{escape(b.text).replace("`--json`", "<code>--json</code>")}</p>')
-        elif b.kind == "list":
-            out.append("<ul>" + "".join(f"<li>{escape(t)}</li>" for t in b.items) + "</ul>")
-        elif b.kind == "code":
-            out.append(f"<pre>{escape(b.text)}</pre>")
-        elif b.kind == "chart":
-            out.append(f"<figure>{svg(scene(b.chart), paint, id=f'chart{i}')}<figcaption>{escape(b.text)}</figcaption></figure>")
-        else:
-            head = "".join(f'<th scope="col">{escape(h)}</th>' for h in b.heads) + ('<th aria-hidden="true"></th>' if b.bars else "")
-            body = ""
-            for j, row in enumerate(b.rows):
-                bar = f'<td class="bar" aria-hidden="true"><i style="width:{100 * b.bars[j] / max(b.bars):.1f}%"></i></td>' if b.bars and max(b.bars) else ""
-                body += "<tr>" + "".join(f"<td{' class=s' if len(str(c)) < 26 else ''}>{escape(str(c))}</td>" for c in row) + bar + "</tr>"
-            out.append(f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>')
-    style = _STYLE % (FONT, _variables("light"), _variables("dark"), _variables("light"))
-    return (f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>{escape(title)}</title>'
-            f"<style>{style}</style></head><body>\n" + "\n".join(out) + "\n</body></html>\n")
-
-
-def to_markdown(parts: list, chart_name=None) -> str:
-    """The blocks as Markdown. chart_name: gives the file name of the i-th chart, for an image link; None leaves the charts as their words."""
-    out, charts = [], 0
-    cell = lambda text: str(text).replace("|", "\\|").replace("\u2009", " ") or " "
-    for b in parts:
-        if b.kind in ("h1", "h2"):
-            out.append(("# " if b.kind == "h1" else "## ") + b.text)
-        elif b.kind in ("lead", "p"):
-            out.append(f"**{b.text}**" if b.kind == "lead" else b.text)
-        elif b.kind == "note":
-            out.append(f"> {b.text}")
-        elif b.kind == "list":
-            out.append("\n".join(f"* {t}" for t in b.items))
-        elif b.kind == "code":
-            out.append(f"```\n{b.text}\n```")
-        elif b.kind == "chart":
-            out.append((f"![{b.text}]({chart_name(charts)})\n\n" if chart_name else "") + b.text)
-            charts += 1
-        else:
-            lines = ["| " + " | ".join(map(cell, b.heads)) + " |", "|" + " --- |" * len(b.heads)]
-            out.append("\n".join([*lines, *("| " + " | ".join(map(cell, row)) + " |" for row in b.rows)]))
-    return "\n\n".join(out).replace("\u2009", " ") + "\n"
 
 
 def document(scenario: Scenario, *, kind: str = "html", goal: str = "tpot") -> str:
@@ -305,8 +322,10 @@ def notebook(report: Report) -> str:
 
 def add_commands(command, scenario_options, scenario_of) -> None:
     """Add `roofline report` to the command line."""
+
     def run(args):
         import json
+
         scenario = scenario_of(args)
         if args.out:
             paths = save(scenario, args.out, goal=args.goal)

@@ -1,20 +1,24 @@
-"""Charts from what the rest of the package makes: Reports, changed scenarios, sweeps, traces, measurements, points given by hand."""
+"""Charts of Reports: one, several compared, a sweep, and measured rows beneath one."""
 
 from __future__ import annotations
 
-import math
-
-from .. import hardware
 from ..chart_data import FORMAT_LABELS, roofline_columns
 from ..errors import InputError
 from ..scenario import Scenario
 from ..units import format_number, format_quantity
-from .chart import MARKERS, Chart, Point, Roof, Trail, series
+from .chart import Chart, Point, Roof, Trail, series
 
 X_LLM = "Work per byte: FLOP for each byte of weights and KV cache"
 Y_CHIP = "FLOP/s per chip"
 PHASE_MARKS = {"prefill": "square", "decode": "circle"}
-BOUND_WORDS = {"memory": "waits for memory", "compute": "busy computing", "network": "waits for the network", "host": "waits for the host", "misfit": "does not fit", "plain": ""}
+BOUND_WORDS = {
+    "memory": "waits for memory",
+    "compute": "busy computing",
+    "network": "waits for the network",
+    "host": "waits for the host",
+    "misfit": "does not fit",
+    "plain": "",
+}
 
 
 def _dict(report) -> dict:
@@ -22,7 +26,7 @@ def _dict(report) -> dict:
 
 
 def title_of(report: dict) -> str:
-    """"Llama 3.1 8B on 2 x H200, FP8 weights, batch 32"."""
+    """ "Llama 3.1 8B on 2 x H200, FP8 weights, batch 32"."""
     s, layout = report["scenario"], report["layout"]
     chips = f"{layout['devices']} × {report['hardware']['name']}" if layout["devices"] > 1 else report["hardware"]["name"]
     return f"{report['model']['name']} on {chips}, {_format(report['formats']['weights'])} weights, batch {s.get('batch', 1):,}"
@@ -43,31 +47,80 @@ def from_report(report, *, operators: bool = True, links: bool = False, theme: s
     roofs = _report_roofs(data, report)
     points = []
     if operators:
-        for name, group, phase, x, y, size, role, share, tip in _each(data["operators"], "name", "group", "phase", "x", "y", "size", "role", "share", "tip"):
+        for name, group, phase, x, y, size, role, share, tip in _each(
+            data["operators"], "name", "group", "phase", "x", "y", "size", "role", "share", "tip"
+        ):
             points.append(Point(name=name, x=x, y=y, marker=PHASE_MARKS[phase], size=size, color=_role(role), label=share >= 0.08, tip=tip))
     found = {row[0]: row for row in _each(data["expected"], "name", "x", "expected", "low", "high")}
     for name, x, y, role, tip in _each(data["phases"], "name", "x", "y", "role", "tip"):
-        points.append(Point(name=name, x=x, y=y, marker=PHASE_MARKS[name], size=16, color=_role(role), strong=True, tip=tip,
-                            group=f"{name}: {BOUND_WORDS.get(role, role)}"))
+        points.append(
+            Point(
+                name=name,
+                x=x,
+                y=y,
+                marker=PHASE_MARKS[name],
+                size=16,
+                color=_role(role),
+                strong=True,
+                tip=tip,
+                group=f"{name}: {BOUND_WORDS.get(role, role)}",
+            )
+        )
         if name in found:
             _, ex, expected, low, high = found[name]
-            points.append(Point(name=f"{name}, expected", x=ex, y=expected, low=low, high=high, marker=PHASE_MARKS[name], size=11, color=_role(role), timed=False, label=False,
-                                tip=f"about {format_quantity(expected, 'FLOP/s')}, from {format_quantity(low, 'FLOP/s')} to {format_quantity(high, 'FLOP/s')}"))
+            points.append(
+                Point(
+                    name=f"{name}, expected",
+                    x=ex,
+                    y=expected,
+                    low=low,
+                    high=high,
+                    marker=PHASE_MARKS[name],
+                    size=11,
+                    color=_role(role),
+                    timed=False,
+                    label=False,
+                    tip=f"about {format_quantity(expected, 'FLOP/s')}, from {format_quantity(low, 'FLOP/s')} to {format_quantity(high, 'FLOP/s')}",
+                )
+            )
     if links:
         link = report["hardware"].get("link_roof_bytes_per_s") or report["hardware"].get("link_bytes_per_s")
         sent = [(n, report[n]) for n in PHASE_MARKS if report[n] and report[n]["link_bytes"]]
         if not link or not sent:
             raise InputError("links", report["hardware"]["name"], "send nothing here: the scenario uses one chip, or its link bandwidth is not known")
         roofs.append(Roof(name=report["hardware"].get("link") or "links", value=link, kind="memory", level="network", main=False, color="network"))
-        points += [Point(name=f"{n}, links", x=p["flops"] / _chips(report) / p["link_bytes"], y=p["attainable_flops_per_s"], marker=PHASE_MARKS[n], size=11, color="network", label=True,
-                         tip=f"{format_number(p['flops'] / _chips(report) / p['link_bytes'])} FLOP for each byte a chip sends", group="by bytes sent over the links") for n, p in sent]
+        points += [
+            Point(
+                name=f"{n}, links",
+                x=p["flops"] / _chips(report) / p["link_bytes"],
+                y=p["attainable_flops_per_s"],
+                marker=PHASE_MARKS[n],
+                size=11,
+                color="network",
+                label=True,
+                tip=f"{format_number(p['flops'] / _chips(report) / p['link_bytes'])} FLOP for each byte a chip sends",
+                group="by bytes sent over the links",
+            )
+            for n, p in sent
+        ]
     ceilings = () if links else tuple((xs[0], xs[1], ys[0], label, "network") for xs, ys, label in _each(data["ceilings"], "xs", "ys", "label"))
     s = report["scenario"]
-    options.setdefault("subtitle", f"{s.get('prompt', 1024):,} prompt and {s.get('output', 256):,} output tokens; solid: at most, hollow with band: expected from measurements; "
-                                   "size: share of the time")
+    options.setdefault(
+        "subtitle",
+        f"{s.get('prompt', 1024):,} prompt and {s.get('output', 256):,} output tokens; solid: at most, hollow with band: expected from measurements; "
+        "size: share of the time",
+    )
     options.setdefault("x_label", X_LLM)
     options.setdefault("y_label", Y_CHIP)
-    return Chart(title=title_of(report) if title is None else title, roofs=tuple(roofs), points=tuple(points), ceilings=ceilings, theme=theme, rows=tuple(_phase_rows(report)), **options)
+    return Chart(
+        title=title_of(report) if title is None else title,
+        roofs=tuple(roofs),
+        points=tuple(points),
+        ceilings=ceilings,
+        theme=theme,
+        rows=tuple(_phase_rows(report)),
+        **options,
+    )
 
 
 def _chips(report: dict) -> int:
@@ -88,7 +141,14 @@ def _report_roofs(data: dict, report: dict) -> list:
         if role == "compute":
             roofs.append(Roof(name=label.rsplit(" ", 1)[0], value=ys[0], kind="compute", main=used))
         else:
-            roofs.append(Roof(name=label.rsplit(" ", 1)[0] if " " in label else "memory", value=report["hardware"]["bandwidth_bytes_per_s"], kind="memory", main=used))
+            roofs.append(
+                Roof(
+                    name=label.rsplit(" ", 1)[0] if " " in label else "memory",
+                    value=report["hardware"]["bandwidth_bytes_per_s"],
+                    kind="memory",
+                    main=used,
+                )
+            )
     return roofs
 
 
@@ -97,8 +157,17 @@ def _phase_rows(report: dict) -> list:
     for name in ("prefill", "decode"):
         p = report[name]
         if p:
-            rows.append({"phase": name, "bound by": p["bound"] or "–", "at least": format_quantity(p["limit_s"], "s"), "about": format_quantity(p["expected_s"], "s"),
-                         "work": format_quantity(p["flops"], "FLOP"), "bytes": format_quantity(p["bytes"]["total"], "B"), "FLOP/byte": format_number(p["intensity_flops_per_byte"])})
+            rows.append(
+                {
+                    "phase": name,
+                    "bound by": p["bound"] or "–",
+                    "at least": format_quantity(p["limit_s"], "s"),
+                    "about": format_quantity(p["expected_s"], "s"),
+                    "work": format_quantity(p["flops"], "FLOP"),
+                    "bytes": format_quantity(p["bytes"]["total"], "B"),
+                    "FLOP/byte": format_number(p["intensity_flops_per_byte"]),
+                }
+            )
     return rows
 
 
@@ -115,28 +184,44 @@ def compare(reports, names=None, *, theme: str = "light", title: str | None = No
         color, data = series(i), roofline_columns(report)
         chip, peak, bandwidth = report["hardware"]["name"], report["formats"]["compute_peak_flops_per_s"], report["hardware"]["bandwidth_bytes_per_s"]
         used = report["formats"]["compute_roof"]
-        for roof in (Roof(name=f"{chip} {FORMAT_LABELS.get(used, used.upper())}", value=peak, kind="compute", color=color),
-                     Roof(name=f"{chip} {report['hardware'].get('memory_type') or 'memory'}", value=bandwidth, kind="memory", color=color)):
+        for roof in (
+            Roof(name=f"{chip} {FORMAT_LABELS.get(used, used.upper())}", value=peak, kind="compute", color=color),
+            Roof(name=f"{chip} {report['hardware'].get('memory_type') or 'memory'}", value=bandwidth, kind="memory", color=color),
+        ):
             if (roof.name, roof.value) not in seen:
                 seen[roof.name, roof.value] = color
                 roofs.append(roof)
         legend.append((name, color, "circle"))
         for phase, x, y, fits, tip in _each(data["phases"], "name", "x", "y", "fits", "tip"):
-            points.append(Point(name=phase if len(reports) < 4 else "", x=x, y=y, marker=PHASE_MARKS[phase], size=15, color=color, strong=True, timed=fits, label=len(reports) < 4, tip=f"{name}: {tip}"))
+            points.append(
+                Point(
+                    name=phase if len(reports) < 4 else "",
+                    x=x,
+                    y=y,
+                    marker=PHASE_MARKS[phase],
+                    size=15,
+                    color=color,
+                    strong=True,
+                    timed=fits,
+                    label=len(reports) < 4,
+                    tip=f"{name}: {tip}",
+                )
+            )
         rows += [{"scenario": name, **row} for row in _phase_rows(report)]
     # A roof that several scenarios share belongs to none of them.
     shared = {seen[r.name, r.value] for r in roofs} and {r.color for r in roofs}
     if len(shared) == 1 and len(reports) > 1:
         roofs = [Roof(name=r.name, value=r.value, kind=r.kind) for r in roofs]
-    options.setdefault("subtitle", "square: prefill, circle: decode, each at its limit" + (" (hollow: does not fit)" if any(not p.timed for p in points) else ""))
+    options.setdefault(
+        "subtitle", "square: prefill, circle: decode, each at its limit" + (" (hollow: does not fit)" if any(not p.timed for p in points) else "")
+    )
     options.setdefault("x_label", X_LLM)
     options.setdefault("y_label", Y_CHIP)
     if title is None:
         same = reports[0]["model"]["name"] if len({r["model"]["name"] for r in reports}) == 1 else ""
         listed = f"{', '.join(names[:-1])} and {names[-1]}" if 1 < len(names) < 4 else f"{len(names)} scenarios"
         title = f"{same}: {listed}" if same else listed
-    return Chart(title=title, roofs=tuple(roofs), points=tuple(points),
-                 legend=tuple(legend), rows=tuple(rows), theme=theme, **options)
+    return Chart(title=title, roofs=tuple(roofs), points=tuple(points), legend=tuple(legend), rows=tuple(rows), theme=theme, **options)
 
 
 def differences(scenarios) -> tuple:
@@ -149,7 +234,11 @@ def differences(scenarios) -> tuple:
     plain = [{k: v for k, v in s.items() if k not in ("resolved", "schema")} for s in scenarios]
     keys = [k for k in dict.fromkeys(k for s in plain for k in s) if len({repr(s.get(k)) for s in plain}) > 1]
     bare = {"model", "hardware", "weights"}
-    return tuple(", ".join((str(s[k]) if k in bare else f"{k} {s[k]}") for k in keys if k in s) or "as given" for s in plain) if keys else tuple(f"scenario {i + 1}" for i in range(len(plain)))
+    return (
+        tuple(", ".join((str(s[k]) if k in bare else f"{k} {s[k]}") for k in keys if k in s) or "as given" for s in plain)
+        if keys
+        else tuple(f"scenario {i + 1}" for i in range(len(plain)))
+    )
 
 
 def sweep(scenario: Scenario, field: str, values, *, phase: str = "decode", theme: str = "light", title: str | None = None, **options) -> Chart:
@@ -158,6 +247,7 @@ def sweep(scenario: Scenario, field: str, values, *, phase: str = "decode", them
     field: "batch", "prompt" or any other number of a Scenario; values: what it takes; phase: "decode", "prefill" or "both".
     """
     from ..report import evaluate
+
     values = list(values)
     if not values:
         raise InputError("values", "none", "must be at least one number, such as 1,8,64")
@@ -179,18 +269,50 @@ def sweep(scenario: Scenario, field: str, values, *, phase: str = "decode", them
                 path.append((x, y))
                 labels.append("")
                 what = _count(value)
-                points.append(Point(name=what, x=x, y=y, marker=PHASE_MARKS[name], size=10, color=_role(role), timed=fits, tip=f"{field} {what}: {tip}", strong=False))
+                points.append(
+                    Point(
+                        name=what,
+                        x=x,
+                        y=y,
+                        marker=PHASE_MARKS[name],
+                        size=10,
+                        color=_role(role),
+                        timed=fits,
+                        tip=f"{field} {what}: {tip}",
+                        strong=False,
+                    )
+                )
                 unfit += [] if fits else [value]
                 p = report[name]
-                rows.append({"phase": name, field: what, "bound by": p["bound"] or "–", "at least": format_quantity(p["limit_s"], "s"), "FLOP/byte": format_number(x), "FLOP/s per chip": format_quantity(y, "FLOP/s")})
+                rows.append(
+                    {
+                        "phase": name,
+                        field: what,
+                        "bound by": p["bound"] or "–",
+                        "at least": format_quantity(p["limit_s"], "s"),
+                        "FLOP/byte": format_number(x),
+                        "FLOP/s per chip": format_quantity(y, "FLOP/s"),
+                    }
+                )
         trails.append(Trail(name=name, points=tuple(path), labels=tuple(labels), color="muted"))
         legend.append((f"{name}, by {field}", "muted", PHASE_MARKS[name]))
-    options.setdefault("subtitle", f"{' and '.join(phases)} at its limit as {field} grows from {_count(values[0])} to {_count(values[-1])}"
-                                   + ("; hollow: does not fit in memory" if any(not p.timed for p in points) else ""))
+    options.setdefault(
+        "subtitle",
+        f"{' and '.join(phases)} at its limit as {field} grows from {_count(values[0])} to {_count(values[-1])}"
+        + ("; hollow: does not fit in memory" if any(not p.timed for p in points) else ""),
+    )
     options.setdefault("x_label", X_LLM)
     options.setdefault("y_label", Y_CHIP)
-    return Chart(title=title if title is not None else f"{reports[0]['model']['name']} on {reports[0]['hardware']['name']}: {field}", roofs=base.roofs, points=tuple(points), trails=tuple(trails),
-                 legend=tuple(legend), rows=tuple(rows), theme=theme, **options)
+    return Chart(
+        title=title if title is not None else f"{reports[0]['model']['name']} on {reports[0]['hardware']['name']}: {field}",
+        roofs=base.roofs,
+        points=tuple(points),
+        trails=tuple(trails),
+        legend=tuple(legend),
+        rows=tuple(rows),
+        theme=theme,
+        **options,
+    )
 
 
 def _count(value) -> str:
@@ -214,81 +336,39 @@ def from_measured(placed: dict, report, *, theme: str = "light", title: str = ""
         if phase not in phases or not share:
             continue
         p, metric = phases[phase], row.get("metric", "row")
-        points.append(Point(name=f"{metric} {row.get('value')}", x=p.x * 1.06 ** (i % 5 - 2), y=p.y * share / 100, marker="diamond", size=9, color=p.color, label=len(placed["rows"]) <= 8,
-                            tip=f"measured, {format_number(share)} % of the limit", group="measured"))
-        rows.append({"metric": metric, "value": row.get("value"), "unit": row.get("unit"), "phase": phase, "of the limit": f"{format_number(share)} %", "verdict": at.get("verdict", "")})
+        points.append(
+            Point(
+                name=f"{metric} {row.get('value')}",
+                x=p.x * 1.06 ** (i % 5 - 2),
+                y=p.y * share / 100,
+                marker="diamond",
+                size=9,
+                color=p.color,
+                label=len(placed["rows"]) <= 8,
+                tip=f"measured, {format_number(share)} % of the limit",
+                group="measured",
+            )
+        )
+        rows.append(
+            {
+                "metric": metric,
+                "value": row.get("value"),
+                "unit": row.get("unit"),
+                "phase": phase,
+                "of the limit": f"{format_number(share)} %",
+                "verdict": at.get("verdict", ""),
+            }
+        )
     if not rows:
         raise InputError("file", placed.get("tool"), "has no row that can be placed under this scenario's roof")
-    return Chart(title=title or f"Measured: {base.title}", subtitle=options.pop("subtitle", f"{len(rows)} measured rows from {placed.get('tool')}, beneath what the chip allows"), roofs=base.roofs,
-                 points=tuple(points), rows=tuple(rows), x_label=X_LLM, y_label=Y_CHIP, theme=theme, **options)
-
-
-# ---- roofs of chips and machines -----------------------------------------------------------------------------------
-
-def chip_roofs(id: str, formats=None, color: str = "") -> list:
-    """The roofs of a catalogue chip: its formats (equal ones once), its memory, its cache where the bandwidth is published.
-
-    formats: names to keep, such as ("bf16", "fp8"); None for all.
-    """
-    chip = hardware.load(id)
-    roofs: list = []
-    for name, value in sorted(chip.peaks, key=lambda item: -item[1]):
-        if (formats is None or name in formats) and not any(abs(r.value - value) < 0.01 * value for r in roofs):
-            alike = [n for n, v in chip.peaks if abs(v - value) <= 0.01 * value and (formats is None or n in formats)]
-            roofs.append(Roof(name=", ".join(FORMAT_LABELS.get(n, n.upper()) for n in alike[:3]), value=value, kind="compute", main=not roofs, color=color))
-    if not roofs:
-        raise InputError("formats", ", ".join(formats or ()), f"are none that {chip.name} has; it has {', '.join(n for n, _ in chip.peaks)}")
-    roofs.append(Roof(name=chip.memory_type or "memory", value=chip.bandwidth_bytes_per_s, kind="memory", level="memory", color=color))
-    if chip.cache_bandwidth_bytes_per_s:
-        roofs.append(Roof(name="cache", value=chip.cache_bandwidth_bytes_per_s, kind="memory", level="cache", main=False, color=color))
-    return roofs
-
-
-def machine_roofs(ceilings: dict) -> list:
-    """The roofs that `roofline ceilings` measured."""
-    top = max(ceilings["peak_flops_per_s"].values())
-    roofs = [Roof(name="highest measured" if n == "measured" else FORMAT_LABELS.get(n, n.upper()) + " product", value=v, kind="compute", main=v == top) for n, v in ceilings["peak_flops_per_s"].items()]
-    for level in ceilings["levels"]:
-        roofs.append(Roof(name=level["name"], value=level["bytes_per_s"], kind="memory", level=level["name"], main=level["name"] == "memory"))
-    return roofs
-
-
-# ---- traces --------------------------------------------------------------------------------------------------------
-
-def from_trace(traces, roofs, *, fusion: str = "none", least: float = 0.005, theme: str = "light", title: str = "", **options) -> Chart:
-    """The operators of one trace or several ({phase: Trace}) under roofs.
-
-    roofs: from `chip_roofs` or `machine_roofs`. fusion: "none", "elementwise" or "attention". Timed operators stand where they were
-    measured, others on the roof; `least` is the share of the time (untimed: of the least time) below which a row is left out.
-    """
-    phases = traces if isinstance(traces, dict) else {traces.phase: traces}
-    peak = max(r.value for r in roofs if r.kind == "compute" and r.main)
-    bandwidth = min(r.value for r in roofs if r.kind == "memory" and r.main)
-    points, rows, marks = [], [], {"prefill": "square", "decode": "circle"}
-    for i, (phase, trace) in enumerate(phases.items()):
-        marker = marks.get(phase, MARKERS[i % len(MARKERS)])
-        found = [row for row in _rows_of(trace, fusion) if row["flops"] or row["vector_flops"]]
-        cost = lambda row: row["seconds"] if row["seconds"] is not None else max((row["flops"] or 0) / peak, (row["read_bytes"] + row["write_bytes"]) / bandwidth)
-        total = sum(map(cost, found)) or 1.0
-        for row in sorted(found, key=cost, reverse=True):
-            share, work, moved = cost(row) / total, row["flops"] or row["vector_flops"], row["read_bytes"] + row["write_bytes"]
-            if share < least or not moved:
-                continue
-            x = work / moved
-            roof = min(peak, x * bandwidth)
-            y = work / row["seconds"] if row["seconds"] else roof
-            name = (row["parameter"] or row["module"] or row["name"]).removesuffix(".weight").split("*.", 1)[-1]
-            name = name if row["kind"] in ("matmul",) else f"{name}: {row['name']}" if name != row["name"] else name
-            bound = "compute" if x * bandwidth > peak else "memory"
-            points.append(Point(name=name, x=x, y=y, timed=row["seconds"] is not None, marker=marker, size=6 + 34 * math.sqrt(share), color=bound, label=share > 0.04, group=f"{phase}, {'bound by ' + bound}",
-                                tip=f"{format_number(100 * share, 2)} % of {phase}, {format_number(x)} FLOP/byte, {format_quantity(y, 'FLOP/s')}"))
-            rows.append({"phase": phase, "operator": name, "count": row["count"], "share": f"{format_number(100 * share, 2)} %", "FLOP/byte": format_number(x),
-                         "FLOP/s": format_quantity(y, "FLOP/s") if row["seconds"] else "–", "bytes/s": format_quantity(moved / row["seconds"], "B/s") if row["seconds"] else "–",
-                         "of the roof": f"{format_number(100 * y / roof)} %" if row["seconds"] else "–"})
-    options.setdefault("x_label", "FLOP for each byte moved")
-    return Chart(title=title or "Traced operators", roofs=tuple(roofs), points=tuple(points), rows=tuple(rows), theme=theme, **options)
-
-
-def _rows_of(trace, fusion: str) -> list:
-    from ..trace.data import rows
-    return rows(trace.kernels(fusion))
+    return Chart(
+        title=title or f"Measured: {base.title}",
+        subtitle=options.pop("subtitle", f"{len(rows)} measured rows from {placed.get('tool')}, beneath what the chip allows"),
+        roofs=base.roofs,
+        points=tuple(points),
+        rows=tuple(rows),
+        x_label=X_LLM,
+        y_label=Y_CHIP,
+        theme=theme,
+        **options,
+    )

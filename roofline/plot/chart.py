@@ -109,27 +109,33 @@ class Chart:
             raise InputError("roof", "none", "is no roofline; give at least one compute roof and one memory roof")
         for kind in ("compute", "memory"):
             if not any(r.kind == kind for r in self.roofs):
-                raise InputError("roof", ", ".join(r.name for r in self.roofs), f"lacks a {kind} roof ({'FLOP/s' if kind == 'compute' else 'bytes/s'})")
+                raise InputError(
+                    "roof", ", ".join(r.name for r in self.roofs), f"lacks a {kind} roof ({'FLOP/s' if kind == 'compute' else 'bytes/s'})"
+                )
 
     # Ways out; each is in output.py.
     def svg(self) -> str:
         """The chart as SVG text."""
         from .output import to_svg
+
         return to_svg(self)
 
     def png(self, scale: float = 2.0) -> bytes:
         """The chart as a PNG image."""
         from .output import to_png
+
         return to_png(self, scale)
 
     def html(self) -> str:
         """The chart as one self-contained, interactive HTML page."""
         from .output import to_html
+
         return to_html(self)
 
     def save(self, path) -> str:
         """Write the chart to a file whose name ends in .html, .svg or .png; returns the path."""
         from .output import save
+
         return save(self, path)
 
     def with_theme(self, theme: str) -> Chart:

@@ -16,9 +16,19 @@ MAX_VALUES = 64
 
 def add_commands(command, scenario_options, scenario_of) -> None:
     """Add both commands; command(name, run, text) makes one and returns its parser."""
-    p = command("plot", lambda args: _plot(args, scenario_of), "a roofline chart of a scenario, of several, of a sweep or of measurements, as HTML, SVG or PNG")
+    p = command(
+        "plot",
+        lambda args: _plot(args, scenario_of),
+        "a roofline chart of a scenario, of several, of a sweep or of measurements, as HTML, SVG or PNG",
+    )
     scenario_options(p)
-    p.add_argument("--compare", action="append", default=[], metavar="FIELD=VALUE", help="also draw the scenario with this changed; several changes of one go with commas (may be repeated)")
+    p.add_argument(
+        "--compare",
+        action="append",
+        default=[],
+        metavar="FIELD=VALUE",
+        help="also draw the scenario with this changed; several changes of one go with commas (may be repeated)",
+    )
     p.add_argument("--sweep", metavar="FIELD=VALUES", help="the path of a phase as a field grows, such as batch=1,2,4,8 or prompt=1k..128k")
     p.add_argument("--phase", default="decode", help="of a sweep: decode, prefill or both")
     p.add_argument("--measured", metavar="FILE", help="put the rows of a benchmark's output under the roof")
@@ -26,8 +36,12 @@ def add_commands(command, scenario_options, scenario_of) -> None:
     p.add_argument("--links", action="store_true", help="also the links between chips as a roof of their own, at the work per byte sent")
     _look(p)
     p = command("points", _points, "your own roofline: points from a CSV file (name, flops, bytes, seconds), roofs by hand, of a chip or measured")
-    p.add_argument("file", help="CSV with columns name, flops, bytes (or bytes:L1, bytes:L2 ...), seconds; or a profiler's output (Nsight Compute, Advisor ...)")
-    p.add_argument("--roof", action="append", default=[], metavar="NAME=VALUE", help='such as "FP64=9.7 TFLOP/s" or "HBM=2.04 TB/s" (may be repeated)')
+    p.add_argument(
+        "file", help="CSV with columns name, flops, bytes (or bytes:L1, bytes:L2 ...), seconds; or a profiler's output (Nsight Compute, Advisor ...)"
+    )
+    p.add_argument(
+        "--roof", action="append", default=[], metavar="NAME=VALUE", help='such as "FP64=9.7 TFLOP/s" or "HBM=2.04 TB/s" (may be repeated)'
+    )
     p.add_argument("--hardware", help="the roofs of this chip")
     p.add_argument("--formats", help="of --hardware: only these, with commas")
     p.add_argument("--ceilings", metavar="FILE", help="the roofs that `roofline ceilings -o FILE`, or a tool such as ERT, measured")
@@ -54,8 +68,13 @@ def look(args) -> dict:
         parts = note.split(",", 2)
         if len(parts) != 3:
             raise InputError("note", note, 'must read X,Y,TEXT, such as "10,2 TFLOP/s,here it turns"')
-        notes.append(Note(x=float(parse_quantity(parts[0], "FLOP/byte", field="note", low=1e-9, high=1e12)), y=float(parse_quantity(parts[1], "FLOP/s", field="note", low=1, high=1e25)),
-                          text=parts[2].strip()[:80]))
+        notes.append(
+            Note(
+                x=float(parse_quantity(parts[0], "FLOP/byte", field="note", low=1e-9, high=1e12)),
+                y=float(parse_quantity(parts[1], "FLOP/s", field="note", low=1, high=1e25)),
+                text=parts[2].strip()[:80],
+            )
+        )
     if notes:
         options["notes"] = tuple(notes)
     if args.title:
@@ -69,9 +88,22 @@ def finish(chart: Chart, args) -> None:
         path = chart.save(args.out)
         print(json.dumps({"written": [path], "points": list(chart.rows)}, ensure_ascii=False, indent=1) if args.json else f"wrote {path}")
     elif args.json:
-        print(json.dumps({"title": chart.title, "roofs": [{"name": r.name, "kind": r.kind, "value": r.value} for r in chart.roofs], "points": [
-            {"name": p.name, "intensity_flops_per_byte": p.x, "flops_per_s": p.y, "measured": p.timed, "text": p.tip} for p in chart.points], "rows": list(chart.rows)},
-            ensure_ascii=False, allow_nan=False, indent=1))
+        print(
+            json.dumps(
+                {
+                    "title": chart.title,
+                    "roofs": [{"name": r.name, "kind": r.kind, "value": r.value} for r in chart.roofs],
+                    "points": [
+                        {"name": p.name, "intensity_flops_per_byte": p.x, "flops_per_s": p.y, "measured": p.timed, "text": p.tip}
+                        for p in chart.points
+                    ],
+                    "rows": list(chart.rows),
+                },
+                ensure_ascii=False,
+                allow_nan=False,
+                indent=1,
+            )
+        )
     else:
         _table(chart)
 
@@ -91,7 +123,7 @@ def _table(chart: Chart) -> None:
 
 
 def changes(text: str) -> dict:
-    """"hardware=b200-sxm,weights=fp8" as fields of a Scenario.
+    """ "hardware=b200-sxm,weights=fp8" as fields of a Scenario.
 
     >>> changes("hardware=b200-sxm, kv=fp8")
     {'hardware': 'b200-sxm', 'kv': 'fp8'}
@@ -132,6 +164,7 @@ def values(text: str) -> tuple:
 def _plot(args, scenario_of) -> None:
     from .. import plot
     from ..report import evaluate
+
     scenario, options = scenario_of(args), look(args)
     if args.sweep:
         chart = plot.sweep(scenario, *values(args.sweep), phase=args.phase, **options)
@@ -142,6 +175,7 @@ def _plot(args, scenario_of) -> None:
         from .. import measured
         from ..cli import read_bytes
         from ..measured import place
+
         reading = measured.read(read_bytes(args.measured), args.measured)
         chart = plot.from_measured(place.placed(reading, scenario), evaluate(scenario), **options)
     else:
@@ -152,6 +186,7 @@ def _plot(args, scenario_of) -> None:
 def roofs_of(args) -> list:
     """The roofs that --roof, --hardware and --ceilings give together."""
     from . import chip_roofs, machine_roofs, read_roof
+
     roofs = [read_roof(text) for text in args.roof]
     if args.hardware:
         roofs += chip_roofs(args.hardware, tuple(args.formats.lower().split(",")) if args.formats else None)
@@ -165,6 +200,7 @@ def roofs_of(args) -> list:
 def read_ceilings(path: str) -> dict:
     """The file that `roofline ceilings -o` wrote, or the output of a tool that measures roofs (ERT, rocprof-compute, clpeak ...)."""
     from ..cli import read_bytes
+
     data = read_bytes(path, 2**24)
     try:
         found = json.loads(data)
@@ -173,19 +209,27 @@ def read_ceilings(path: str) -> dict:
     except (ValueError, AttributeError):
         pass
     from .. import measured
+
     try:
         rows = {row["metric"]: row["value"] for row in measured.read(data, path).rows if row["metric"].startswith("roof_")}
     except InputError:
         rows = {}
     peaks = {m[5:-7].strip("_") or "measured": v * 1e9 for m, v in rows.items() if m.endswith("gflops")}
-    levels = [{"name": "memory" if m[5:-4] == "dram" else m[5:-4].upper(), "bytes_per_s": v * 1e9} for m, v in sorted(rows.items(), key=lambda item: -item[1]) if m.endswith("gbs")]
+    levels = [
+        {"name": "memory" if m[5:-4] == "dram" else m[5:-4].upper(), "bytes_per_s": v * 1e9}
+        for m, v in sorted(rows.items(), key=lambda item: -item[1])
+        if m.endswith("gbs")
+    ]
     if not peaks or not levels:
-        raise InputError("ceilings", path, "holds no roofs: it is neither a file that `roofline ceilings -o FILE` wrote nor the output of a tool such as ERT")
+        raise InputError(
+            "ceilings", path, "holds no roofs: it is neither a file that `roofline ceilings -o FILE` wrote nor the output of a tool such as ERT"
+        )
     return {"peak_flops_per_s": peaks, "levels": levels, "bandwidth_bytes_per_s": levels[-1]["bytes_per_s"]}
 
 
 def _points(args) -> None:
     from . import from_points
+
     options = look(args)
     options.setdefault("title", Path(args.file).stem)
     roofs = roofs_of(args)
@@ -197,6 +241,7 @@ def _rows(path: str, roofs) -> list:
     from ..cli import read_bytes
     from . import read_points
     from .points import from_kernels
+
     data = read_bytes(path)
     try:
         return read_points(data.decode("utf-8-sig", errors="replace"), path)
@@ -205,11 +250,16 @@ def _rows(path: str, roofs) -> list:
             raise  # a points file, with a row that is wrong
         from .. import measured
         from ..measured.kernel_place import kernels
+
         try:
             reading = measured.read(data, path)
         except InputError:
             raise error from None
         rows = from_kernels(kernels(reading), roofs)
         if not rows:
-            raise InputError("points", path, f"is {reading.tool} output without a kernel that has both FLOPs and bytes; collect the profiler's roofline metrics too") from None
+            raise InputError(
+                "points",
+                path,
+                f"is {reading.tool} output without a kernel that has both FLOPs and bytes; collect the profiler's roofline metrics too",
+            ) from None
         return rows

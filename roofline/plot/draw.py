@@ -16,7 +16,10 @@ def scene(chart: Chart) -> Scene:
     data, f, c = layout(chart), frame_of(chart), palette(chart.theme)
     inner, over = [], []
     at = lambda x, y: (f.x(x), f.y(y))
-    for low, high, horizontal in ((math.floor(math.log10(f.x0)), math.ceil(math.log10(f.x1)), False), (math.floor(math.log10(f.y0)), math.ceil(math.log10(f.y1)), True)):
+    for low, high, horizontal in (
+        (math.floor(math.log10(f.x0)), math.ceil(math.log10(f.x1)), False),
+        (math.floor(math.log10(f.y0)), math.ceil(math.log10(f.y1)), True),
+    ):
         names, last = decade_labels(low, high), -1e9
         for e in range(low, high + 1):
             value = 10.0**e
@@ -46,7 +49,20 @@ def scene(chart: Chart) -> Scene:
     for xs, ys, color in _rows(data["trail"], "xs", "ys", "color"):
         inner.append(Line(points=tuple(at(x, y) for x, y in zip(xs, ys, strict=True)), color=color, width=1.6, dash=(2, 4)))
     for x, y, size, marker, color, title, tip, timed in _rows(data["operators"], "x", "y", "size", "marker", "color", "title", "tip", "timed"):
-        inner.append(Mark(x=f.x(x), y=f.y(y), size=size, shape=marker, fill=color if timed else "", fill_alpha=0.32, stroke=color, stroke_alpha=0.95, width=1.4, title=f"{title}: {tip}"))
+        inner.append(
+            Mark(
+                x=f.x(x),
+                y=f.y(y),
+                size=size,
+                shape=marker,
+                fill=color if timed else "",
+                fill_alpha=0.32,
+                stroke=color,
+                stroke_alpha=0.95,
+                width=1.4,
+                title=f"{title}: {tip}",
+            )
+        )
     for x, low, high, color in _rows(data["expected"], "x", "low", "high", "color"):
         inner.append(Line(points=(at(x, low), at(x, high)), color=color, width=7, alpha=0.3))
     for x, y, marker, color, title, tip, timed, size in _rows(data["phases"], "x", "y", "marker", "color", "title", "tip", "timed", "size"):
@@ -55,7 +71,17 @@ def scene(chart: Chart) -> Scene:
     shapes = [Line(points=((f.left, f.top), (f.left, f.top + f.height), (f.left + f.width, f.top + f.height)), color=c["line"], width=1), *texts]
     for x, y0, label, color in _rows(data["ridges"], "x", "y0", "label", "color"):
         right = f.x(x) + 8 + text_width(label, 11.5) > f.left + f.width
-        shapes.append(Text(x=f.x(x) + (-8 if right else 8), y=f.y(y0) - 8, text=label, color=color, size=11.5, anchor="end" if right else "start", halo=c["paper"]))
+        shapes.append(
+            Text(
+                x=f.x(x) + (-8 if right else 8),
+                y=f.y(y0) - 8,
+                text=label,
+                color=color,
+                size=11.5,
+                anchor="end" if right else "start",
+                halo=c["paper"],
+            )
+        )
     for x, y, text, color, align, angle in _rows(data["roof_labels"], "x", "y", "text", "color", "align", "angle"):
         shapes.append(Text(x=f.x(x), y=f.y(y), text=text, color=color, anchor=_ANCHOR[align], angle=math.degrees(angle), halo=c["paper"]))
     for xs, ys, label, color in _rows(data["ceilings"], "xs", "ys", "label", "color"):
@@ -63,7 +89,19 @@ def scene(chart: Chart) -> Scene:
     for x, y, text, color, align, dx, dy in data["trail_labels"]:
         shapes.append(Text(x=f.x(x) + dx, y=f.y(y) + dy, text=text, color=color, size=11, anchor=_ANCHOR[align], baseline="middle", halo=c["paper"]))
     for x, y, text, color, align, dx, dy, bold in _rows(data["phase_labels"], "x", "y", "text", "color", "align", "dx", "dy", "bold"):
-        shapes.append(Text(x=f.x(x) + dx, y=f.y(y) + dy, text=text, color=color if bold else c["ink"], size=13 if bold else 11.5, anchor=_ANCHOR[align], baseline="middle", bold=bold, halo=c["paper"]))
+        shapes.append(
+            Text(
+                x=f.x(x) + dx,
+                y=f.y(y) + dy,
+                text=text,
+                color=color if bold else c["ink"],
+                size=13 if bold else 11.5,
+                anchor=_ANCHOR[align],
+                baseline="middle",
+                bold=bold,
+                halo=c["paper"],
+            )
+        )
     for n in chart.notes:
         shapes.append(Text(x=f.x(n.x), y=f.y(n.y), text=n.text, color=c["ink"], size=12, anchor="middle", baseline="middle", halo=c["paper"]))
     y = 14.0
@@ -85,8 +123,16 @@ def scene(chart: Chart) -> Scene:
         x += 15 + wide + 22
     shapes.append(Text(x=f.left + f.width / 2, y=chart.height - 14, text=chart.x_label, color=c["muted"], size=12.5, anchor="middle"))
     shapes.append(Text(x=20, y=f.top + f.height / 2, text=chart.y_label, color=c["muted"], size=12.5, anchor="middle", angle=90))
-    return Scene(width=chart.width, height=chart.height, background=c["paper"], shapes=tuple(shapes), inner=tuple(inner), clip=(f.left, f.top, f.width, f.height),
-                 title=chart.title, description=chart.description or describe(chart))
+    return Scene(
+        width=chart.width,
+        height=chart.height,
+        background=c["paper"],
+        shapes=tuple(shapes),
+        inner=tuple(inner),
+        clip=(f.left, f.top, f.width, f.height),
+        title=chart.title,
+        description=chart.description or describe(chart),
+    )
 
 
 _ANCHOR = {"left": "start", "right": "end", "center": "middle"}

@@ -85,24 +85,54 @@ def layout(chart: Chart) -> dict:
             if spot:
                 trail_labels.append((x, y, text, colors[t.color], *spot))
     strong, parts = [p for p in chart.points if p.strong], [p for p in chart.points if not p.strong]
-    one = lambda points, **more: {"x": [p.x for p in points], "y": [p.y for p in points], "marker": [p.marker for p in points], "color": [colors[p.color] for p in points],
-                                  "title": [p.name for p in points], "tip": [p.tip for p in points], **more}
+    one = lambda points, **more: {
+        "x": [p.x for p in points],
+        "y": [p.y for p in points],
+        "marker": [p.marker for p in points],
+        "color": [colors[p.color] for p in points],
+        "title": [p.name for p in points],
+        "tip": [p.tip for p in points],
+        **more,
+    }
     ceilings = [c for c in chart.ceilings if frame.y0 <= c[2] <= frame.y1]
     bands = [p for p in chart.points if p.low and p.high]
     main = _main(chart)
     return {
         "range": {"x0": frame.x0, "x1": frame.x1, "y0": frame.y0, "y1": frame.y1},
         "fields": _fields(main, frame, colors) if chart.shade else {"xs": [], "ys": [], "color": []},
-        "ridges": _ridges(main, frame, colors), "roofs": roofs,
-        "roof_labels": {"x": [t[0] for t in labels], "y": [t[1] for t in labels], "text": [t[2] for t in labels], "color": [t[3] for t in labels],
-                        "align": [t[4] for t in labels], "angle": [math.radians(t[5]) for t in labels]},
-        "ceilings": {"xs": [[c[0], c[1]] for c in ceilings], "ys": [[c[2], c[2]] for c in ceilings], "color": [colors[c[4]] for c in ceilings],
-                     "label": [c[3] for c in ceilings]},
-        "trail": {"xs": [[x for x, _ in t.points] for t in chart.trails], "ys": [[y for _, y in t.points] for t in chart.trails], "color": [colors[t.color] for t in chart.trails]},
+        "ridges": _ridges(main, frame, colors),
+        "roofs": roofs,
+        "roof_labels": {
+            "x": [t[0] for t in labels],
+            "y": [t[1] for t in labels],
+            "text": [t[2] for t in labels],
+            "color": [t[3] for t in labels],
+            "align": [t[4] for t in labels],
+            "angle": [math.radians(t[5]) for t in labels],
+        },
+        "ceilings": {
+            "xs": [[c[0], c[1]] for c in ceilings],
+            "ys": [[c[2], c[2]] for c in ceilings],
+            "color": [colors[c[4]] for c in ceilings],
+            "label": [c[3] for c in ceilings],
+        },
+        "trail": {
+            "xs": [[x for x, _ in t.points] for t in chart.trails],
+            "ys": [[y for _, y in t.points] for t in chart.trails],
+            "color": [colors[t.color] for t in chart.trails],
+        },
         "trail_labels": trail_labels,
         "operators": one(parts, size=[p.size for p in parts], timed=[p.timed for p in parts]),
-        "expected": {"x": [p.x for p in bands], "expected": [p.y for p in bands], "low": [p.low for p in bands], "high": [p.high for p in bands],
-                     "marker": [p.marker for p in bands], "color": [colors[p.color] for p in bands], "title": [p.name for p in bands], "tip": [p.tip for p in bands]},
+        "expected": {
+            "x": [p.x for p in bands],
+            "expected": [p.y for p in bands],
+            "low": [p.low for p in bands],
+            "high": [p.high for p in bands],
+            "marker": [p.marker for p in bands],
+            "color": [colors[p.color] for p in bands],
+            "title": [p.name for p in bands],
+            "tip": [p.tip for p in bands],
+        },
         "phases": one(strong, paper=[colors["paper"]] * len(strong), timed=[p.timed for p in strong], size=[p.size for p in strong]),
         "phase_labels": phase_labels,
     }
@@ -124,20 +154,29 @@ def _fields(main, f: Frame, colors: dict) -> dict:
     ridge = min(max(peak / bandwidth, f.x0), f.x1)
     start = max(f.x0, f.y0 / bandwidth)
     left = max(f.y0, f.x0 * bandwidth)
-    return {"xs": [[start, start, ridge, ridge], [ridge, ridge, f.x1, f.x1]], "ys": [[f.y0, left, peak, f.y0], [f.y0, peak, peak, f.y0]],
-            "color": [colors["memory"], colors["compute"]]}
+    return {
+        "xs": [[start, start, ridge, ridge], [ridge, ridge, f.x1, f.x1]],
+        "ys": [[f.y0, left, peak, f.y0], [f.y0, peak, peak, f.y0]],
+        "color": [colors["memory"], colors["compute"]],
+    }
 
 
 def _ridges(main, f: Frame, colors: dict) -> dict:
     if main is None:
         return {"x": [], "y": [], "y0": [], "label": [], "color": []}
     peak, bandwidth = main
-    return {"x": [peak / bandwidth], "y": [peak], "y0": [f.y0], "label": [f"ridge {format_number(peak / bandwidth)} FLOP/byte"], "color": [colors["muted"]]}
+    return {
+        "x": [peak / bandwidth],
+        "y": [peak],
+        "y0": [f.y0],
+        "label": [f"ridge {format_number(peak / bandwidth)} FLOP/byte"],
+        "color": [colors["muted"]],
+    }
 
 
 def _named(chart: Chart, f: Frame) -> list:
     """[(point, text)] of the labels, strong points first; points that lie on one another share a label."""
-    named = sorted((p for p in chart.points if p.label and p.name), key=lambda p: (not p.strong, -p.size))[:2 * LABELLED]
+    named = sorted((p for p in chart.points if p.label and p.name), key=lambda p: (not p.strong, -p.size))[: 2 * LABELLED]
     groups: list = []
     for p in named:
         near = next((g for g in groups if not p.strong and not g[0].strong and math.hypot(f.x(g[0].x) - f.x(p.x), f.y(g[0].y) - f.y(p.y)) < 9), None)
@@ -259,12 +298,28 @@ class _Taken:
         wide, high, gap = text_width(text, font, bold), font * 1.05, size / 2 + 5
         best = None
         places = (
-            ("left", gap, 0), ("right", -gap, 0), ("left", gap * 0.75, gap + 4), ("right", -gap * 0.75, gap + 4), ("left", gap * 0.75, -gap - 2), ("right", -gap * 0.75, -gap - 2),
-            ("center", 0, gap + 8), ("center", 0, -gap - 8), ("left", gap + 8, 2.2 * gap), ("right", -gap - 8, 2.2 * gap), ("left", gap + 8, -2.2 * gap), ("right", -gap - 8, -2.2 * gap),
-            ("center", 0, 2.6 * gap + 8), ("center", 0, -2.6 * gap - 8),
+            ("left", gap, 0),
+            ("right", -gap, 0),
+            ("left", gap * 0.75, gap + 4),
+            ("right", -gap * 0.75, gap + 4),
+            ("left", gap * 0.75, -gap - 2),
+            ("right", -gap * 0.75, -gap - 2),
+            ("center", 0, gap + 8),
+            ("center", 0, -gap - 8),
+            ("left", gap + 8, 2.2 * gap),
+            ("right", -gap - 8, 2.2 * gap),
+            ("left", gap + 8, -2.2 * gap),
+            ("right", -gap - 8, -2.2 * gap),
+            ("center", 0, 2.6 * gap + 8),
+            ("center", 0, -2.6 * gap - 8),
             # Far off, for what must have its name.
-            ("left", gap + 14, 3.6 * gap), ("right", -gap - 14, 3.6 * gap), ("right", -gap - 14, -3.6 * gap), ("right", -2.5 * gap - 30, 1.6 * gap),
-            ("right", -2.5 * gap - 30, -1.6 * gap), ("center", 0, 4.6 * gap), ("center", 0, 6 * gap),
+            ("left", gap + 14, 3.6 * gap),
+            ("right", -gap - 14, 3.6 * gap),
+            ("right", -gap - 14, -3.6 * gap),
+            ("right", -2.5 * gap - 30, 1.6 * gap),
+            ("right", -2.5 * gap - 30, -1.6 * gap),
+            ("center", 0, 4.6 * gap),
+            ("center", 0, 6 * gap),
         )
         for rank, (align, dx, dy) in enumerate(places if bold else places[:14]):
             left = x + dx - {"left": 0, "right": wide, "center": wide / 2}[align]

@@ -53,8 +53,17 @@ def to_html(chart: Chart) -> str:
     plot.sizing_mode, plot.height, plot.toolbar_location = "stretch_width", chart.height - 60, "right"
     plot.min_border_right = 30
     script, div = components(plot)
-    mark = {"circle": "&#9679;", "square": "&#9632;", "diamond": "&#9670;", "triangle": "&#9650;", "inverted_triangle": "&#9660;", "cross": "&#10010;"}
-    legend = "".join(f'<span><b style="color:{colors[color]}">{mark[marker]}</b> {escape(label)}</span>' for label, color, marker in legend_entries(chart))
+    mark = {
+        "circle": "&#9679;",
+        "square": "&#9632;",
+        "diamond": "&#9670;",
+        "triangle": "&#9650;",
+        "inverted_triangle": "&#9660;",
+        "cross": "&#10010;",
+    }
+    legend = "".join(
+        f'<span><b style="color:{colors[color]}">{mark[marker]}</b> {escape(label)}</span>' for label, color, marker in legend_entries(chart)
+    )
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>{escape(chart.title)}</title>
 {INLINE.render()}

@@ -17,8 +17,24 @@ from .chart import MARKERS, Chart, Point, Roof, series
 
 MAX_POINTS = 5000
 _COLUMNS = ("name", "flops", "bytes", "seconds", "flops_per_s", "intensity", "group")
-_ALIASES = {"kernel": "name", "label": "name", "flop": "flops", "time": "seconds", "time_s": "seconds", "s": "seconds", "ms": "seconds", "flop/s": "flops_per_s", "flops/s": "flops_per_s",
-            "gflop/s": "flops_per_s", "gflops": "flops_per_s", "ai": "intensity", "flop/byte": "intensity", "flops/byte": "intensity", "category": "group", "phase": "group"}
+_ALIASES = {
+    "kernel": "name",
+    "label": "name",
+    "flop": "flops",
+    "time": "seconds",
+    "time_s": "seconds",
+    "s": "seconds",
+    "ms": "seconds",
+    "flop/s": "flops_per_s",
+    "flops/s": "flops_per_s",
+    "gflop/s": "flops_per_s",
+    "gflops": "flops_per_s",
+    "ai": "intensity",
+    "flop/byte": "intensity",
+    "flops/byte": "intensity",
+    "category": "group",
+    "phase": "group",
+}
 _SCALES = {"ms": 1e-3, "gflop/s": 1e9, "gflops": 1e9}
 
 
@@ -78,7 +94,9 @@ def _column(head: str, file: str) -> tuple:
         return "bytes", head.strip()[:-6], 1.0
     column = _ALIASES.get(plain, plain)
     if column not in _COLUMNS:
-        raise InputError("column", head, f"is not one that a points file has ({', '.join(_COLUMNS)}, bytes:LEVEL){nearest(plain, (*_COLUMNS, *_ALIASES))}")
+        raise InputError(
+            "column", head, f"is not one that a points file has ({', '.join(_COLUMNS)}, bytes:LEVEL){nearest(plain, (*_COLUMNS, *_ALIASES))}"
+        )
     return column, "", _SCALES.get(plain, 1.0)
 
 
@@ -96,8 +114,15 @@ def _row(cells: dict, line: int) -> Row:
                     values["bytes"][level] = value
             else:
                 values[column] = value or None
-    row = Row(name=values.get("name") or f"line {line}", flops=values.get("flops"), bytes=values["bytes"], seconds=values.get("seconds"), rate=values.get("flops_per_s"),
-              intensity=values.get("intensity"), group=values.get("group", ""))
+    row = Row(
+        name=values.get("name") or f"line {line}",
+        flops=values.get("flops"),
+        bytes=values["bytes"],
+        seconds=values.get("seconds"),
+        rate=values.get("flops_per_s"),
+        intensity=values.get("intensity"),
+        group=values.get("group", ""),
+    )
     if not (row.flops and row.bytes or row.intensity):
         raise InputError(f"line {line}", row.name, "needs FLOPs and bytes (or an intensity) to have a place on the chart")
     return row
@@ -117,8 +142,16 @@ def from_kernels(kernels, roofs) -> list:
             continue
         flops = k.get("flops") or k["flops_per_s"] * (k.get("seconds") or 1.0)
         moved = flops / intensity if intensity else k["bytes"]
-        rows.append(Row(name=str(k.get("name") or f"kernel {len(rows) + 1}").removeprefix("void ").split("(")[0][:40], flops=flops, bytes={level: moved}, seconds=k.get("seconds"),
-                        rate=k.get("flops_per_s"), intensity=intensity))
+        rows.append(
+            Row(
+                name=str(k.get("name") or f"kernel {len(rows) + 1}").removeprefix("void ").split("(")[0][:40],
+                flops=flops,
+                bytes={level: moved},
+                seconds=k.get("seconds"),
+                rate=k.get("flops_per_s"),
+                intensity=intensity,
+            )
+        )
     return rows
 
 
@@ -160,16 +193,49 @@ def from_points(rows, roofs, *, theme: str = "light", title: str = "Roofline", *
     points, out, above = [], [], []
     for row in rows:
         for i, (level, x, y, roof, bound, timed) in enumerate(place(row, roofs)):
-            color = series(groups.index(row.group)) if row.group else series(levels.index(next(v for v in levels if v.lower() == level.lower()))) if level and many else bound
-            marker = MARKERS[groups.index(row.group) % len(MARKERS)] if row.group else MARKERS[[v.lower() for v in levels].index(level.lower()) % len(MARKERS)] if level else "circle"
+            color = (
+                series(groups.index(row.group))
+                if row.group
+                else series(levels.index(next(v for v in levels if v.lower() == level.lower())))
+                if level and many
+                else bound
+            )
+            marker = (
+                MARKERS[groups.index(row.group) % len(MARKERS)]
+                if row.group
+                else MARKERS[[v.lower() for v in levels].index(level.lower()) % len(MARKERS)]
+                if level
+                else "circle"
+            )
             size = 9 + 13 * (row.seconds / longest) ** 0.5 if longest and row.seconds and not many else 11
             share = y / roof
             if timed and share > 1.02:
                 above.append(row.name)
-            points.append(Point(name=row.name, x=x, y=y, timed=timed, marker=marker, size=size, color=color, label=not (many and i), group=row.group or (f"bytes at {level}" if level else ""),
-                                tip=f"{format_number(x)} FLOP/byte{' at ' + level if level else ''}, {format_quantity(y, 'FLOP/s')}" + (f", {format_number(100 * share)} % of its roof" if timed else ", at most")))
-            out.append({"name": row.name, "level": level or "–", "FLOP/byte": format_number(x), "FLOP/s": format_quantity(y, "FLOP/s"), "bound by": bound if not level else level if bound == "memory" else "compute",
-                        "of its roof": f"{format_number(100 * share)} %" if timed else "at most"})
+            points.append(
+                Point(
+                    name=row.name,
+                    x=x,
+                    y=y,
+                    timed=timed,
+                    marker=marker,
+                    size=size,
+                    color=color,
+                    label=not (many and i),
+                    group=row.group or (f"bytes at {level}" if level else ""),
+                    tip=f"{format_number(x)} FLOP/byte{' at ' + level if level else ''}, {format_quantity(y, 'FLOP/s')}"
+                    + (f", {format_number(100 * share)} % of its roof" if timed else ", at most"),
+                )
+            )
+            out.append(
+                {
+                    "name": row.name,
+                    "level": level or "–",
+                    "FLOP/byte": format_number(x),
+                    "FLOP/s": format_quantity(y, "FLOP/s"),
+                    "bound by": bound if not level else level if bound == "memory" else "compute",
+                    "of its roof": f"{format_number(100 * share)} %" if timed else "at most",
+                }
+            )
     if above:
         options.setdefault("subtitle", f"Above a roof, so its figures or the roof's are not what they seem: {', '.join(dict.fromkeys(above))}")
     return Chart(title=title, roofs=roofs, points=tuple(points), rows=tuple(out), theme=theme, **options)

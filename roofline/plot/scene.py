@@ -95,6 +95,7 @@ def text_width(text: str, size: float, bold: bool = False) -> float:
 
 # ---- SVG ----------------------------------------------------------------------------------------------------------
 
+
 def svg(scene: Scene, colors=None, id: str = "roofline") -> str:
     """The scene as SVG.
 
@@ -102,9 +103,11 @@ def svg(scene: Scene, colors=None, id: str = "roofline") -> str:
     id: makes the names inside unique where several drawings share one page.
     """
     paint = colors or (lambda c: c)
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{scene.width}" height="{scene.height}" viewBox="0 0 {scene.width} {scene.height}" '
-           f'role="img" aria-labelledby="{id}-title {id}-desc" font-family="{escape(FONT, quote=True)}">',
-           f'<title id="{id}-title">{escape(scene.title)}</title><desc id="{id}-desc">{escape(scene.description)}</desc>']
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{scene.width}" height="{scene.height}" viewBox="0 0 {scene.width} {scene.height}" '
+        f'role="img" aria-labelledby="{id}-title {id}-desc" font-family="{escape(FONT, quote=True)}">',
+        f'<title id="{id}-title">{escape(scene.title)}</title><desc id="{id}-desc">{escape(scene.description)}</desc>',
+    ]
     if scene.background:
         out.append(f'<rect width="100%" height="100%" fill="{paint(scene.background)}"/>')
     if scene.inner:
@@ -123,13 +126,17 @@ def _svg(s, paint) -> str:
     if isinstance(s, Line):
         dash = f' stroke-dasharray="{" ".join(map(_n, s.dash))}"' if s.dash else ""
         alpha = f' stroke-opacity="{_n(s.alpha)}"' if s.alpha < 1 else ""
-        return (f'<polyline points="{" ".join(f"{_n(x)},{_n(y)}" for x, y in s.points)}" fill="none" stroke="{paint(s.color)}" '
-                f'stroke-width="{_n(s.width)}" stroke-linecap="{"butt" if s.dash else "round"}" stroke-linejoin="round"{dash}{alpha}/>')
+        return (
+            f'<polyline points="{" ".join(f"{_n(x)},{_n(y)}" for x, y in s.points)}" fill="none" stroke="{paint(s.color)}" '
+            f'stroke-width="{_n(s.width)}" stroke-linecap="{"butt" if s.dash else "round"}" stroke-linejoin="round"{dash}{alpha}/>'
+        )
     if isinstance(s, Area):
         return f'<polygon points="{" ".join(f"{_n(x)},{_n(y)}" for x, y in s.points)}" fill="{paint(s.color)}" fill-opacity="{_n(s.alpha)}"/>'
     if isinstance(s, Mark):
-        look = (f'fill="{paint(s.fill) if s.fill else "none"}" fill-opacity="{_n(s.fill_alpha)}" stroke="{paint(s.stroke or s.fill)}" '
-                f'stroke-opacity="{_n(s.stroke_alpha)}" stroke-width="{_n(s.width)}"')
+        look = (
+            f'fill="{paint(s.fill) if s.fill else "none"}" fill-opacity="{_n(s.fill_alpha)}" stroke="{paint(s.stroke or s.fill)}" '
+            f'stroke-opacity="{_n(s.stroke_alpha)}" stroke-width="{_n(s.width)}"'
+        )
         if s.shape == "circle":
             shape = f'<circle cx="{_n(s.x)}" cy="{_n(s.y)}" r="{_n(s.size / 2)}" {look}'
         else:
@@ -141,7 +148,9 @@ def _svg(s, paint) -> str:
     bold = ' font-weight="650"' if s.bold else ""
     base = ' dominant-baseline="central"' if s.baseline == "middle" else ""
     anchor = f' text-anchor="{s.anchor}"' if s.anchor != "start" else ""
-    return f'<text x="{_n(s.x)}" y="{_n(s.y)}" font-size="{_n(s.size)}" fill="{paint(s.color)}"{anchor}{base}{bold}{look}{turn}>{escape(s.text)}</text>'
+    return (
+        f'<text x="{_n(s.x)}" y="{_n(s.y)}" font-size="{_n(s.size)}" fill="{paint(s.color)}"{anchor}{base}{bold}{look}{turn}>{escape(s.text)}</text>'
+    )
 
 
 def _outline(m: Mark) -> list:
@@ -152,12 +161,26 @@ def _outline(m: Mark) -> list:
         "diamond": [(0, -1.2), (1.2, 0), (0, 1.2), (-1.2, 0)],
         "triangle": [(0, -1.15), (1.1, 0.85), (-1.1, 0.85)],
         "inverted_triangle": [(0, 1.15), (1.1, -0.85), (-1.1, -0.85)],
-        "cross": [(-0.35, -1), (0.35, -1), (0.35, -0.35), (1, -0.35), (1, 0.35), (0.35, 0.35), (0.35, 1), (-0.35, 1), (-0.35, 0.35), (-1, 0.35), (-1, -0.35), (-0.35, -0.35)],
+        "cross": [
+            (-0.35, -1),
+            (0.35, -1),
+            (0.35, -0.35),
+            (1, -0.35),
+            (1, 0.35),
+            (0.35, 0.35),
+            (0.35, 1),
+            (-0.35, 1),
+            (-0.35, 0.35),
+            (-1, 0.35),
+            (-1, -0.35),
+            (-0.35, -0.35),
+        ],
     }[m.shape]
     return [(m.x + r * x, m.y + r * y) for x, y in corners]
 
 
 # ---- PNG ----------------------------------------------------------------------------------------------------------
+
 
 def png(scene: Scene, scale: float = 2.0) -> bytes:
     """The scene as a PNG image, `scale` image pixels for each of its pixels."""
@@ -184,12 +207,14 @@ def png(scene: Scene, scale: float = 2.0) -> bytes:
         image.paste(inner.crop((x, y, x + w, y + h)), (x, y))
     paint(image, scene.shapes)
     out = io.BytesIO()
-    image.resize((round(scene.width * scale), round(scene.height * scale)), Image.LANCZOS).save(out, "PNG", optimize=True, dpi=(96 * scale, 96 * scale))
+    image.resize((round(scene.width * scale), round(scene.height * scale)), Image.LANCZOS).save(
+        out, "PNG", optimize=True, dpi=(96 * scale, 96 * scale)
+    )
     return out.getvalue()
 
 
 def _rgba(color: str, alpha: float) -> tuple:
-    return tuple(int(color[i:i + 2], 16) for i in (1, 3, 5)) + (round(255 * alpha),)
+    return tuple(int(color[i : i + 2], 16) for i in (1, 3, 5)) + (round(255 * alpha),)
 
 
 def _png_shape(draw, s, k: float) -> None:
@@ -239,6 +264,7 @@ def _dashes(points: list, dash: list) -> list:
 
 def _png_text(image, s: Text, k: float) -> None:
     from PIL import Image, ImageDraw
+
     font = _font(s.size * k)
     text = "".join(c if c in _FACE else _PLAIN.get(c, "?") for c in s.text)
     bold = round(0.022 * s.size * k) if s.bold else 0
@@ -265,11 +291,30 @@ def _png_text(image, s: Text, k: float) -> None:
 
 # What the face that comes with Pillow has, and what stands in for a few signs it lacks.
 _FACE = frozenset(map(chr, range(32, 127)))
-_PLAIN = {"\u2009": " ", "\u202f": " ", "\u00a0": " ", "\u2007": " ", "×": "x", "–": "-", "—": "-", "−": "-", "µ": "u", "μ": "u", "·": ".", "…": "...", "’": "'", "“": '"', "”": '"',
-          "≤": "<=", "≥": ">=", "≈": "~"}
+_PLAIN = {
+    "\u2009": " ",
+    "\u202f": " ",
+    "\u00a0": " ",
+    "\u2007": " ",
+    "×": "x",
+    "–": "-",
+    "—": "-",
+    "−": "-",
+    "µ": "u",
+    "μ": "u",
+    "·": ".",
+    "…": "...",
+    "’": "'",
+    "“": '"',
+    "”": '"',
+    "≤": "<=",
+    "≥": ">=",
+    "≈": "~",
+}
 
 
 def _font(size: float):
     """The face that comes with Pillow, the same on every machine; the system's for what it lacks is not looked for."""
     from PIL import ImageFont
+
     return ImageFont.load_default(size=size)

@@ -7,10 +7,37 @@
 from importlib import import_module
 
 _HOME = {
-    "Kernel": "data", "Op": "data", "Trace": "data", "rows": "data", "FUSIONS": "fusion", "fuse": "fusion", "record": "recorder",
-    "build_model": "targets", "load_function": "targets", "trace": "targets", "trace_function": "targets", "trace_model": "targets", "compare": "comparison", "Comparison": "comparison",
+    "Kernel": "data",
+    "Op": "data",
+    "Trace": "data",
+    "rows": "data",
+    "FUSIONS": "fusion",
+    "fuse": "fusion",
+    "record": "recorder",
+    "build_model": "targets",
+    "load_function": "targets",
+    "trace": "targets",
+    "trace_function": "targets",
+    "trace_model": "targets",
+    "compare": "comparison",
+    "Comparison": "comparison",
 }
-__all__ = ["FUSIONS", "Comparison", "Kernel", "Op", "Trace", "build_model", "compare", "fuse", "load_function", "record", "rows", "trace", "trace_function", "trace_model"]
+__all__ = [
+    "FUSIONS",
+    "Comparison",
+    "Kernel",
+    "Op",
+    "Trace",
+    "build_model",
+    "compare",
+    "fuse",
+    "load_function",
+    "record",
+    "rows",
+    "trace",
+    "trace_function",
+    "trace_model",
+]
 
 
 def __getattr__(name: str):

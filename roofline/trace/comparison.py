@@ -15,7 +15,14 @@ from ..operators import Pass, forward, visible_pairs
 from .data import Trace, union_bytes
 
 QUANTITIES = ("flops", "weight_bytes", "activation_bytes", "kv_read_bytes", "kv_write_bytes")
-CORE, INDEXER, SCAN, VECTORS, EMBED, ROTARY = "attention core", "sparse attention indexer", "recurrent scan", "norms and biases", "embedding gather", "rotary angles"
+CORE, INDEXER, SCAN, VECTORS, EMBED, ROTARY = (
+    "attention core",
+    "sparse attention indexer",
+    "recurrent scan",
+    "norms and biases",
+    "embedding gather",
+    "rotary angles",
+)
 ELEMENT = 2  # bytes of a BF16 element, which both sides use
 
 # The names of differences; docs/traces.md explains each.
@@ -74,13 +81,29 @@ class Comparison:
         for line in self.lines:
             for name, amount in line.differences[quantity]:
                 named[name] = named.get(name, 0) + amount
-        return {"traced": sum(x.traced[quantity] for x in self.lines), "analytic": sum(x.analytic[quantity] for x in self.lines),
-                "named": named, "open": sum(abs(x.open(quantity)) for x in self.lines)}
+        return {
+            "traced": sum(x.traced[quantity] for x in self.lines),
+            "analytic": sum(x.analytic[quantity] for x in self.lines),
+            "named": named,
+            "open": sum(abs(x.open(quantity)) for x in self.lines),
+        }
 
     def to_dict(self) -> dict:
-        return {"phase": self.phase, "totals": {q: self.total(q) for q in QUANTITIES}, "lines": [
-            {"name": x.name, "group": x.group, "traced": x.traced, "analytic": x.analytic, "open": {q: x.open(q) for q in QUANTITIES},
-             "differences": {q: [{"name": n, "amount": a} for n, a in rows] for q, rows in x.differences.items() if rows}} for x in self.lines]}
+        return {
+            "phase": self.phase,
+            "totals": {q: self.total(q) for q in QUANTITIES},
+            "lines": [
+                {
+                    "name": x.name,
+                    "group": x.group,
+                    "traced": x.traced,
+                    "analytic": x.analytic,
+                    "open": {q: x.open(q) for q in QUANTITIES},
+                    "differences": {q: [{"name": n, "amount": a} for n, a in rows] for q, rows in x.differences.items() if rows},
+                }
+                for x in self.lines
+            ],
+        }
 
 
 def tail(path: str) -> str:
@@ -93,7 +116,7 @@ def tail(path: str) -> str:
     first = next((i for i, p in enumerate(parts) if p.isdigit()), None)
     if first is None:
         return parts[-1]
-    return ".".join(p for p in parts[first + 1:] if not p.isdigit())
+    return ".".join(p for p in parts[first + 1 :] if not p.isdigit())
 
 
 def _group(path: str) -> str:
@@ -165,7 +188,9 @@ def _add_trace(trace: Trace, lines: dict, names: dict, arch: Architecture) -> No
             else:
                 strangers.setdefault(_group(op.parameter), {}).setdefault(key, []).append(op.parameter)
     taken = set(where.values())
-    for keys in (k for g, k in strangers.items() if g not in ("experts", "shared_experts", "router")):  # the same name elsewhere in the layer ("forget_gate.f_a_proj")
+    for keys in (
+        k for g, k in strangers.items() if g not in ("experts", "shared_experts", "router")
+    ):  # the same name elsewhere in the layer ("forget_gate.f_a_proj")
         for key in list(keys):
             alike = [x.name for x in lines.values() if x.name.rsplit(".", 1)[-1] == key.rsplit(".", 1)[-1] and x.name not in taken]
             if len(alike) == 1:
@@ -252,6 +277,7 @@ def _mask_bytes(trace: Trace, kernel, made: set) -> int:
 
 # ---- explanations: each amount has its own formula -----------------------------------------------------------------
 
+
 def _explain(line: Line, arch: Architecture, p: Pass, operators) -> None:
     """Name the differences of one line."""
     tokens, decode = p.sequences * p.new_tokens, p.steps > 0
@@ -267,7 +293,9 @@ def _explain(line: Line, arch: Architecture, p: Pass, operators) -> None:
     elif line.name == ROTARY:
         line.explain("flops", [(ANGLES, line.traced["flops"])])
     elif line.name == VECTORS:
-        few = sum(t.rows * t.count * ELEMENT * (min(tokens * t.active, t.copies) - t.copies) for t in arch.tensors if t.kind == "vector" and t.copies > 1)
+        few = sum(
+            t.rows * t.count * ELEMENT * (min(tokens * t.active, t.copies) - t.copies) for t in arch.tensors if t.kind == "vector" and t.copies > 1
+        )
         line.explain("weight_bytes", [(CHOSEN, few)])
     elif line.name.endswith("kv_b_proj") and decode:
         for q in ("flops", "activation_bytes"):
@@ -295,13 +323,20 @@ def _explain_experts(line: Line, tensors: list, tokens, operators) -> None:
     active, copies = tensors[0].active, tensors[0].copies
     each = sum(t.elements * t.count for t in mine) * ELEMENT
     line.explain("flops", [(DENSE, line.analytic["flops"] * (copies / active - 1))])
-    line.explain("weight_bytes", [(GATHERED, min(tokens * active, copies) * each - line.analytic["weight_bytes"])],
-                 [(DENSE, copies * each - line.analytic["weight_bytes"])])
+    line.explain(
+        "weight_bytes",
+        [(GATHERED, min(tokens * active, copies) * each - line.analytic["weight_bytes"])],
+        [(DENSE, copies * each - line.analytic["weight_bytes"])],
+    )
     # Gate and up in one product read their input once.
     inputs = [t for t in mine if t.cols == mine[0].cols]
     once = -sum(t.cols * t.count for t in inputs[1:]) * tokens * active * ELEMENT
-    line.explain("activation_bytes", [(FUSED, once)], [(DENSE, line.analytic["activation_bytes"] * (copies / active - 1))],
-                 [(FUSED, once * copies / active), (DENSE, line.analytic["activation_bytes"] * (copies / active - 1))])
+    line.explain(
+        "activation_bytes",
+        [(FUSED, once)],
+        [(DENSE, line.analytic["activation_bytes"] * (copies / active - 1))],
+        [(FUSED, once * copies / active), (DENSE, line.analytic["activation_bytes"] * (copies / active - 1))],
+    )
 
 
 def _explain_indexer(line: Line, attentions: list, p: Pass) -> None:

@@ -220,20 +220,35 @@ class Trace:
     def kernels(self, fusion: str = "none") -> tuple:
         """What runs as one under a fusion rule: "none", "elementwise" or "attention"; see fusion.py."""
         from .fusion import fuse
+
         return fuse(self, fusion)
 
     def to_dict(self, fusion: str = "none") -> dict:
         """Plain data: totals under each fusion rule, and one row for each kind of kernel."""
         from .fusion import FUSIONS
+
         totals = {}
         for name in FUSIONS:
             kernels = self.kernels(name)
-            totals[name] = {"kernels": len(kernels), "read_bytes": sum(k.read_bytes for k in kernels), "write_bytes": sum(k.write_bytes for k in kernels),
-                            "parameter_bytes": sum(k.parameter_bytes for k in kernels)}
+            totals[name] = {
+                "kernels": len(kernels),
+                "read_bytes": sum(k.read_bytes for k in kernels),
+                "write_bytes": sum(k.write_bytes for k in kernels),
+                "parameter_bytes": sum(k.parameter_bytes for k in kernels),
+            }
         return {
-            "phase": self.phase, **self.facts, "flops": self.flops, "torch_flops": self.torch_flops, "not_counted_by_torch": self.extras,
-            "vector_flops": self.vector_flops, "seconds": self.seconds, "operators_run": sum(op.kind != "view" for op in self.ops),
-            "views": sum(op.kind == "view" for op in self.ops), "bytes": totals, "fusion": fusion, "operators": rows(self.kernels(fusion)),
+            "phase": self.phase,
+            **self.facts,
+            "flops": self.flops,
+            "torch_flops": self.torch_flops,
+            "not_counted_by_torch": self.extras,
+            "vector_flops": self.vector_flops,
+            "seconds": self.seconds,
+            "operators_run": sum(op.kind != "view" for op in self.ops),
+            "views": sum(op.kind == "view" for op in self.ops),
+            "bytes": totals,
+            "fusion": fusion,
+            "operators": rows(self.kernels(fusion)),
         }
 
 
@@ -246,9 +261,21 @@ def rows(kernels) -> list:
         row = found.get(key)
         if row is None:
             found[key] = row = {
-                "name": k.name, "operators": sorted({op.short for op in k.ops}), "kind": lead.kind, "module": pattern(lead.module), "parameter": pattern(lead.parameter),
-                "dtype": lead.dtype, "inputs": [list(s) for s in lead.inputs], "outputs": [list(s) for s in lead.outputs], "count": 0, "flops": 0, "vector_flops": 0,
-                "read_bytes": 0, "write_bytes": 0, "parameter_bytes": 0, "seconds": 0.0,
+                "name": k.name,
+                "operators": sorted({op.short for op in k.ops}),
+                "kind": lead.kind,
+                "module": pattern(lead.module),
+                "parameter": pattern(lead.parameter),
+                "dtype": lead.dtype,
+                "inputs": [list(s) for s in lead.inputs],
+                "outputs": [list(s) for s in lead.outputs],
+                "count": 0,
+                "flops": 0,
+                "vector_flops": 0,
+                "read_bytes": 0,
+                "write_bytes": 0,
+                "parameter_bytes": 0,
+                "seconds": 0.0,
             }
         row["count"] += 1
         for name in ("flops", "vector_flops", "read_bytes", "write_bytes", "parameter_bytes"):

@@ -210,8 +210,12 @@ def _kernel(trace: Trace, graph: _Graph, group: list, used) -> Kernel:
             made |= {w.buffer for w in op.writes}
             writes += [w for w in op.writes if _needed(trace, used, i, w.buffer, members)]
     weights = [r for r in reads if trace.roles.get(r.buffer) == "parameter"]
-    return Kernel(ops=tuple(ops), read_bytes=union_bytes(reads, trace.capacity), write_bytes=union_bytes(writes, trace.capacity),
-                  parameter_bytes=union_bytes(weights, trace.capacity))
+    return Kernel(
+        ops=tuple(ops),
+        read_bytes=union_bytes(reads, trace.capacity),
+        write_bytes=union_bytes(writes, trace.capacity),
+        parameter_bytes=union_bytes(weights, trace.capacity),
+    )
 
 
 def _needed(trace: Trace, used: dict, node: int, buffer: int, members: set) -> bool:

@@ -7,6 +7,21 @@ from math import prod
 
 from ..errors import InputError
 from .data import Op, Region, Trace, region
+from .tables import (
+    COPIES,
+    CREATES,
+    FREE,
+    GATHERS,
+    MORE_PRODUCTS,
+    OVERWRITES,
+    REDUCTIONS,
+    SCATTERS,
+    SEVERAL,
+    UNWRITTEN,
+    attention_flops,
+    part,
+    scattered,
+)
 
 try:
     import torch
@@ -15,40 +30,6 @@ try:
     from torch.utils._pytree import tree_flatten
 except ImportError:  # the rest of the package works without torch
     torch, TorchDispatchMode, TorchFunctionMode = None, object, object
-
-# Written without looking at what was there before.
-_OVERWRITES = {"copy_", "fill_", "zero_", "normal_", "uniform_", "random_", "bernoulli_", "exponential_", "log_normal_", "cauchy_", "geometric_"}
-_UNWRITTEN = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted"}
-_CREATES = _UNWRITTEN | {"zeros", "ones", "full", "arange", "scalar_tensor", "zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full", "eye", "linspace",
-                         "randn", "rand", "randint", "rand_like", "randn_like", "tril_indices", "triu_indices"}
-_COPIES = {"clone", "_to_copy", "copy_", "cat", "stack", "constant_pad_nd", "repeat", "roll", "flip", "copy"}
-_FREE = {"lift_fresh", "_local_scalar_dense", "device", "detach_", "set_", "resize_", "is_same_size", "record_stream", "_assert_async", "_assert_tensor_metadata"}
-# Rows of the first tensor are picked by an index: what is read of it is what comes out.
-_GATHERS = {"embedding", "index", "index_select", "gather", "take", "_unsafe_index"}
-# {operator: (position of the index, of the values)} where only part of the first tensor is written; the rest is untouched.
-_SCATTERS = {"index_put_": (1, 2), "_index_put_impl_": (1, 2), "index_copy_": (2, 3), "index_add_": (2, 3), "scatter_": (2, 3), "scatter_add_": (2, 3), "index_fill_": (2, None)}
-_REDUCTIONS = {"sum", "mean", "amax", "amin", "max", "min", "prod", "var", "var_mean", "std", "std_mean", "any", "all", "argmax", "argmin", "logsumexp", "linalg_vector_norm", "norm"}
-# Several passes over the same element in one operator [FLOP/element]: subtract, exponentiate, sum, divide; or mean, square, scale, shift.
-_SEVERAL = {"_softmax": 4, "_safe_softmax": 4, "_log_softmax": 4, "native_layer_norm": 5, "native_group_norm": 5, "_fused_rms_norm": 4, "native_batch_norm": 5, "cumsum": 1}
-
-
-def _product(a, b):
-    return 2 * prod(a) * b[-1] if len(b) > 1 else 2 * prod(a)
-
-
-# Matrix products that FlopCounterMode leaves out, by the shapes of their tensors [FLOP].
-_MORE_PRODUCTS = {
-    "mv": lambda s: 2 * prod(s[0]), "addmv": lambda s: 2 * prod(s[1]), "dot": lambda s: 2 * prod(s[0]), "vdot": lambda s: 2 * prod(s[0]), "addr": lambda s: 2 * prod(s[0]),
-    "_grouped_mm": lambda s: 2 * s[0][-2] * s[0][-1] * s[1][-1], "_int_mm": lambda s: _product(*s[:2]), "addbmm": lambda s: _product(*s[1:3]),
-    "linear": lambda s: 2 * prod(s[0]) * s[1][0], "_scaled_grouped_mm": lambda s: 2 * s[0][-2] * s[0][-1] * s[1][-1],
-    "grouped_mm_fallback": lambda s: 2 * s[0][-2] * s[0][-1] * s[1][-1],
-}
-
-
-def attention_flops(q, k, v) -> int:
-    """Both products of one attention, every key for every query [FLOP]; q, k, v: shapes ending in (tokens, head size)."""
-    heads = prod(q[:-2])
-    return 2 * heads * q[-2] * k[-2] * (q[-1] + v[-1])
 
 
 def require_torch():
@@ -116,6 +97,7 @@ class Recorder(TorchDispatchMode):
     def __init__(self, modules: _Modules, *, timed: bool = False):
         super().__init__()
         from torch.utils.flop_counter import flop_registry
+
         self.modules, self.timed, self.registry = modules, timed, flop_registry
         self.ops: list = []
         self.buffers: dict = {}  # storage -> number of its present content's buffer
@@ -198,10 +180,22 @@ class Recorder(TorchDispatchMode):
         finally:
             counted, self.inside = sum(self.inside), None
         pairs = prod(q.shape[:-1]) * k.shape[-2]
-        self.ops.append(Op(
-            name="aten.scaled_dot_product_attention", kind="attention", module=self._module(), dtype=_dtype(out), inputs=tuple(tuple(t.shape) for t in (q, k, v)),
-            outputs=(tuple(out.shape),), flops=attention_flops(q.shape, k.shape, v.shape), torch_flops=counted, vector_flops=_SEVERAL["_softmax"] * pairs,
-            reads=reads, writes=(self.region(out, fresh=True),), seconds=seconds))
+        self.ops.append(
+            Op(
+                name="aten.scaled_dot_product_attention",
+                kind="attention",
+                module=self._module(),
+                dtype=_dtype(out),
+                inputs=tuple(tuple(t.shape) for t in (q, k, v)),
+                outputs=(tuple(out.shape),),
+                flops=attention_flops(q.shape, k.shape, v.shape),
+                torch_flops=counted,
+                vector_flops=SEVERAL["_softmax"] * pairs,
+                reads=reads,
+                writes=(self.region(out, fresh=True),),
+                seconds=seconds,
+            )
+        )
         return out
 
     def _module(self) -> str:
@@ -230,7 +224,7 @@ class Recorder(TorchDispatchMode):
         shares = [self._storage(t) in storages for t in results]
         shapes = {"inputs": tuple(tuple(row[1].shape) for row in before), "outputs": tuple(tuple(t.shape) for t in results)}
         common = {"name": name, "module": self._module(), "dtype": _dtype(results[0]) if results else "", "seconds": seconds, **shapes}
-        if short in _FREE or (results and all(shares) and not written):
+        if short in FREE or (results and all(shares) and not written):
             self.ops.append(Op(kind="view", **common))
             for t, known in zip(results, shares, strict=True):
                 if not known or short == "lift_fresh":  # torch.tensor(...): a new storage that no operator was seen to make
@@ -245,36 +239,47 @@ class Recorder(TorchDispatchMode):
             for w in writes:  # rows picked from a weight, or a converted copy of one: what multiplies with it multiplies with the weight
                 self.roles[w.buffer], self.names[w.buffer] = "derived", parameter
         extra = 0
-        if not counted and short in _MORE_PRODUCTS:
-            extra = int(_MORE_PRODUCTS[short](shapes["inputs"]))
+        if not counted and short in MORE_PRODUCTS:
+            extra = int(MORE_PRODUCTS[short](shapes["inputs"]))
         elif not counted and short.startswith("_scaled_dot_product"):
             extra = attention_flops(*shapes["inputs"][:3])
         produced = sum(t.numel() for t in results) or sum(row[1].numel() for row in written)
         if kind == "pointwise":
             vector = produced
-        elif short in _SEVERAL:
-            vector = _SEVERAL[short] * max((prod(s) for s in shapes["inputs"]), default=0)
+        elif short in SEVERAL:
+            vector = SEVERAL[short] * max((prod(s) for s in shapes["inputs"]), default=0)
         elif kind == "reduction":
             vector = max((prod(s) for s in shapes["inputs"]), default=0)
         else:
             vector = 0
-        self.ops.append(Op(kind=kind, parameter=parameter, flops=counted + extra, torch_flops=counted, vector_flops=vector, reads=tuple(reads), writes=tuple(writes),
-                           in_place=bool(written), **common))
+        self.ops.append(
+            Op(
+                kind=kind,
+                parameter=parameter,
+                flops=counted + extra,
+                torch_flops=counted,
+                vector_flops=vector,
+                reads=tuple(reads),
+                writes=tuple(writes),
+                in_place=bool(written),
+                **common,
+            )
+        )
 
     @staticmethod
     def _storage(tensor) -> int:
         return tensor.untyped_storage()._cdata
 
     def _kind(self, func, short: str, counted: int) -> str:
-        if counted or short in _MORE_PRODUCTS or short.startswith("_scaled_dot_product"):
+        if counted or short in MORE_PRODUCTS or short.startswith("_scaled_dot_product"):
             return "attention" if "attention" in short else "matmul"
-        if short in _CREATES:
+        if short in CREATES:
             return "create"
-        if short in _COPIES:
+        if short in COPIES:
             return "copy"
-        if short in _GATHERS:
+        if short in GATHERS:
             return "gather"
-        if short in _REDUCTIONS or short in _SEVERAL and short != "cumsum":
+        if short in REDUCTIONS or short in SEVERAL and short != "cumsum":
             return "reduction"
         tags = getattr(func, "tags", ())
         if any(str(t).endswith(".pointwise") for t in tags) or short in ("tril", "triu", "bernoulli", "native_dropout"):
@@ -285,62 +290,41 @@ class Recorder(TorchDispatchMode):
         """(reads, writes) as regions. Views are read where they point; what is picked by an index is read as much as comes out."""
         produced = sum(t.numel() * t.element_size() for t in results)
         reads, writes = [], []
-        if short in _SCATTERS and written:
-            index, values = _SCATTERS[short]
+        if short in SCATTERS and written:
+            index, values = SCATTERS[short]
             target = written[0]
-            size = _scattered(target[1], args, index, values)
-            part = _part(target[0], size)
-            writes.append(part)
+            size = scattered(target[1], args, index, values)
+            touched = part(target[0], size)
+            writes.append(touched)
             if short in ("index_add_", "scatter_add_") or short in ("index_put_", "_index_put_impl_") and len(args) > 3 and args[3]:
-                reads.append(part)
+                reads.append(touched)
             reads += [row[0] for row in before if not row[2]]
             return reads, writes
         for place, row in enumerate(before):
             r = row[0]
             if row[2]:
                 argument = row[3]
-                if argument != "out" and not (short in _OVERWRITES and place == 0) and not argument.startswith("out"):
+                if argument != "out" and not (short in OVERWRITES and place == 0) and not argument.startswith("out"):
                     reads.append(r)
                 writes.append(r)
-            elif short in _GATHERS and place == 0:
-                reads.append(_part(r, produced))
+            elif short in GATHERS and place == 0:
+                reads.append(part(r, produced))
             elif "grouped_mm" in short and place == 1:
                 groups, rows = row[1].shape[0], before[0][1].shape[-2]
-                reads.append(_part(r, r.size * min(groups, rows) // groups))
-            elif short in _CREATES:
+                reads.append(part(r, r.size * min(groups, rows) // groups))
+            elif short in CREATES:
                 continue  # zeros_like looks at the shape only
             else:
                 reads.append(r)
         for t, known in zip(results, shares, strict=True):
             if not known:
                 r = self.region(t, fresh=True)
-                if short not in _UNWRITTEN:
+                if short not in UNWRITTEN:
                     writes.append(r)
         for w in writes:
             if self.roles.get(w.buffer) in ("parameter", "buffer", "input"):
                 self.touched.add(w.buffer)
         return reads, writes
-
-
-def _part(r: Region, size: int) -> Region:
-    """`size` bytes of a region, which ones only the index knows."""
-    return r if size >= r.size else Region(r.buffer, r.start, r.shape, r.itemsize, int(size), False)
-
-
-def _scattered(target, args, index: int, values: int | None) -> int:
-    """Bytes of `target` that a scatter writes."""
-    place = args[index]
-    if isinstance(place, (list, tuple)):  # index_put_: one tensor for each leading dimension, None for a whole one
-        picked = [t for t in place if t is not None]
-        shape = torch.broadcast_shapes(*(t.shape for t in picked)) if all(t.dtype != torch.bool for t in picked) else picked[0].shape
-        rest = [n for i, n in enumerate(target.shape) if i >= len(place) or place[i] is None]
-        return min(prod(shape) * prod(rest), target.numel()) * target.element_size()
-    if isinstance(values, int) and len(args) > values and isinstance(args[values], torch.Tensor) and args[values].dim() == target.dim():
-        return min(args[values].numel(), target.numel()) * target.element_size()
-    if isinstance(place, torch.Tensor):
-        dim = args[1] if isinstance(args[1], int) else 0
-        return min(target.numel(), target.numel() // max(1, target.shape[dim]) * place.numel() if place.dim() == 1 else place.numel()) * target.element_size()
-    return target.numel() * target.element_size()
 
 
 def _dtype(tensor) -> str:
@@ -361,8 +345,15 @@ def record(run, *, roots=(), phase: str = "run", grad: bool = False, timed: bool
     if recorder.guessed:
         facts = {**(facts or {}), "values_taken_as_zero": recorder.guessed}
     kept = {recorder.buffers[t.untyped_storage()._cdata] for t in _tensors(result) if t.untyped_storage()._cdata in recorder.buffers}
-    return Trace(phase=phase, ops=tuple(recorder.ops), roles=recorder.roles, names=recorder.names, capacity=recorder.capacity,
-                 kept=frozenset(kept | recorder.touched), facts=facts or {}), result
+    return Trace(
+        phase=phase,
+        ops=tuple(recorder.ops),
+        roles=recorder.roles,
+        names=recorder.names,
+        capacity=recorder.capacity,
+        kept=frozenset(kept | recorder.touched),
+        facts=facts or {},
+    ), result
 
 
 def _tensors(value, depth: int = 0) -> list:

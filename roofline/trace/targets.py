@@ -17,8 +17,9 @@ DEVICES = ("meta", "cpu", "cuda")
 _DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "fp64": "float64"}
 
 
-def trace(fn, *args, roots=None, phase: str = "run", grad: bool = False, repeats: int = 0, best: bool = False, warmup: int = 1, prepare=None,
-          **kwargs) -> Trace:
+def trace(
+    fn, *args, roots=None, phase: str = "run", grad: bool = False, repeats: int = 0, best: bool = False, warmup: int = 1, prepare=None, **kwargs
+) -> Trace:
     """Trace a call `fn(*args, **kwargs)`: every operator it runs, with FLOPs, bytes, shapes and module path.
 
     fn: any callable; a torch.nn.Module's parameters and submodules are named. roots: further modules to name.
@@ -58,13 +59,18 @@ def _timed(op: Op, seconds: float) -> Op:
 
 # ---- Hugging Face models from a config -----------------------------------------------------------------------------
 
+
 def require_transformers():
     """The transformers module, or a refusal that says how to get it."""
     require_torch()
     try:
         import transformers
     except ImportError:
-        raise InputError("transformers", "missing", "is needed to build a Hugging Face model; install it with `pip install transformers`, or trace a function of your own (FILE.py:FUNCTION)") from None
+        raise InputError(
+            "transformers",
+            "missing",
+            "is needed to build a Hugging Face model; install it with `pip install transformers`, or trace a function of your own (FILE.py:FUNCTION)",
+        ) from None
     return transformers
 
 
@@ -84,7 +90,9 @@ def build_model(config: dict, *, device: str = "meta", dtype: str = "bf16", atte
     try:
         made = transformers.AutoConfig.for_model(kind, **fields)
     except (ValueError, KeyError) as error:
-        raise InputError("model_type", kind, f"is not one that transformers {transformers.__version__} can build: {str(error).splitlines()[0][:120]}") from None
+        raise InputError(
+            "model_type", kind, f"is not one that transformers {transformers.__version__} can build: {str(error).splitlines()[0][:120]}"
+        ) from None
     options = {"dtype": getattr(torch, _DTYPES[dtype]), "attn_implementation": attention}
     kinds = [transformers.AutoModelForCausalLM]
     if hasattr(transformers, "AutoModelForImageTextToText"):
@@ -104,6 +112,7 @@ def build_model(config: dict, *, device: str = "meta", dtype: str = "bf16", atte
 
 def _nothing():
     import contextlib
+
     return contextlib.nullcontext()
 
 
@@ -126,7 +135,17 @@ def _no_init(transformers):
     return quiet()
 
 
-def trace_model(model, *, batch: int = 1, prompt: int = 512, new: int = 1, phases=("prefill", "decode"), repeats: int = 0, best: bool = False, facts: dict | None = None) -> dict:
+def trace_model(
+    model,
+    *,
+    batch: int = 1,
+    prompt: int = 512,
+    new: int = 1,
+    phases=("prefill", "decode"),
+    repeats: int = 0,
+    best: bool = False,
+    facts: dict | None = None,
+) -> dict:
     """Trace a Hugging Face causal language model: {"prefill": Trace, "decode": Trace}.
 
     model: from `build_model` or of your own, on any device. batch: sequences; prompt: their tokens [tokens]. Prefill computes the
@@ -152,12 +171,13 @@ def trace_model(model, *, batch: int = 1, prompt: int = 512, new: int = 1, phase
         known = inspect.signature(model.forward).parameters
         name = next((n for n in ("cache", "past_key_values", "cache_params") if n in known), "past_key_values")
         cache = record(lambda: model(**first), roots=(model,))[1].get(name)  # under the recorder, which answers what a tensor without values cannot
-        more = {"input_ids": ids[:, prompt:prompt + new], "use_cache": True}
+        more = {"input_ids": ids[:, prompt : prompt + new], "use_cache": True}
         found["decode"] = named("decode", lambda: ((), {**more, name: copy.deepcopy(cache)}))
     return found
 
 
 # ---- a function in a user's file -----------------------------------------------------------------------------------
+
 
 def load_function(target: str):
     """The function that "path/to/file.py:name" names. The file is run, as `python file.py` would run it."""
@@ -183,7 +203,9 @@ def trace_function(function, *, grad: bool = False, repeats: int = 0, best: bool
     its inputs then stays out of the count. A phase may also be (callable, args) or (callable, args, kwargs).
     """
     once, result = record(function, grad=grad)
-    phases = result if isinstance(result, dict) and result and all(map(_is_phase, result.values())) else {"run": result} if _is_phase(result) else None
+    phases = (
+        result if isinstance(result, dict) and result and all(map(_is_phase, result.values())) else {"run": result} if _is_phase(result) else None
+    )
     if phases is None:
         return {"run": once if not repeats else trace(function, grad=grad, repeats=repeats, best=best)}
     found = {}
