@@ -50,6 +50,8 @@ def from_report(report, *, operators: bool = True, links: bool = False, theme: s
         for name, group, phase, x, y, size, role, share, tip in _each(
             data["operators"], "name", "group", "phase", "x", "y", "size", "role", "share", "tip"
         ):
+            if group in ("norm", "elementwise", "embedding"):
+                continue  # their bytes are activations, which this axis does not count
             points.append(Point(name=name, x=x, y=y, marker=PHASE_MARKS[phase], size=size, color=_role(role), label=share >= 0.08, tip=tip))
     found = {row[0]: row for row in _each(data["expected"], "name", "x", "expected", "low", "high")}
     for name, x, y, role, tip in _each(data["phases"], "name", "x", "y", "role", "tip"):
