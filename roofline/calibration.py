@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
 
@@ -22,33 +22,33 @@ from .roof import link_seconds
 
 # name: (kind, centre, {level: how far that level may move it [standard deviations of a log or logit]}, meaning)
 PARAMETERS = {
-    "bandwidth": ("fraction", 0.85, {"all": 1.0, "engine": 0.4, "release": 0.3, "family": 0.4, "generation": 0.3}, "share of memory bandwidth when streaming weights"),
-    "cache_bandwidth": ("fraction", 0.6, {"all": 1.0, "engine": 0.8, "release": 0.5, "family": 0.5}, "share of memory bandwidth when reading the KV cache"),
-    "compute": ("fraction", 0.65, {"all": 1.0, "engine": 0.4, "release": 0.3, "family": 0.4, "generation": 0.4, "roof": 0.5}, "share of the peak of large matrix products"),
-    "attention": ("fraction", 0.4, {"all": 1.0, "engine": 0.6, "release": 0.4, "family": 0.5}, "share of the peak in attention over a prompt"),
-    "expert": ("fraction", 0.8, {"all": 1.0, "engine": 0.5, "release": 0.3}, "what routed experts reach of that bandwidth share"),
-    "link": ("fraction", 0.7, {"all": 1.0, "wire": 0.5}, "share of the chip-to-chip bandwidth"),
-    "launch_s": ("positive", 3e-6, {"all": 1.0, "engine": 0.7, "release": 0.4, "family": 0.5}, "seconds each kernel costs besides"),
-    "step_s": ("positive", 300e-6, {"all": 1.0, "engine": 1.0, "release": 0.6}, "seconds each pass costs besides"),
-    "sequence_s": ("positive", 5e-6, {"all": 1.0, "engine": 1.0}, "seconds each sequence of a pass costs besides"),
-    "request_s": ("positive", 300e-6, {"all": 1.0, "engine": 1.0, "release": 0.6}, "seconds each prompt that enters costs besides"),
-    "latency": ("positive", 0.7, {"all": 0.7, "wire": 0.4, "engine": 0.4, "release": 0.3}, "latency of a collective over what the fabric's general library takes"),
-    "message_s": ("positive", 4e-6, {"all": 1.0, "wire": 0.7, "engine": 0.7, "release": 0.5}, "seconds each collective costs besides the fabric's own latency"),
-    "hop_s": ("positive", 50e-6, {"all": 1.0, "engine": 0.5}, "seconds each pipeline hop costs besides"),
-    "dequant": ("positive", 4.0, {"all": 1.0, "packing": 0.7, "engine": 0.7}, "vector operations to unpack one quantised weight"),
-    "spill": ("positive", 1.0, {"all": 1.0, "engine": 1.0}, "bytes moved to unpack one quantised weight before a large product"),
-    "mac": ("positive", 3.0, {"all": 1.0, "engine": 0.7, "family": 0.7, "packing": 0.5}, "time of a FLOP in vector kernels over one at the vector peak"),
-    "scan": ("positive", 0.3, {"all": 1.0, "engine": 1.0, "family": 0.5}, "vector operations of one FLOP of attention with few queries"),
-    "skew": ("fraction", 0.2, {"all": 0.7, "engine": 0.4}, "how far experts are picked alike: 0 uniform, 1 all tokens the same"),
-    "pad": ("positive", 16.0, {"all": 1.0, "engine": 0.7, "family": 0.7}, "rows of a matrix tile that a product leaves unused"),
-    "tail": ("positive", 30.0, {"all": 1.0, "family": 0.5}, "tiles of 128 x 128 that the last wave of a product leaves idle"),
-    "first_s": ("positive", 20e-3, {"all": 1.0, "engine": 1.0}, "seconds before a served request reaches the model"),
-    "queue": ("positive", 0.3, {"all": 1.0, "engine": 0.7}, "prompts of others that a served request waits for, over those in flight"),
+    "bandwidth": ("fraction", 0.85, {"all": 1.0, "engine": 0.52, "release": 0.39, "family": 0.52, "generation": 0.39}, "share of memory bandwidth when streaming weights"),
+    "cache_bandwidth": ("fraction", 0.6, {"all": 1.0, "engine": 1.04, "release": 0.65, "family": 0.65}, "share of memory bandwidth when reading the KV cache"),
+    "compute": ("fraction", 0.65, {"all": 1.0, "engine": 0.65, "release": 0.52, "family": 0.78, "generation": 0.65, "roof": 0.65}, "share of the peak of large matrix products"),
+    "attention": ("fraction", 0.4, {"all": 1.0, "engine": 0.78, "release": 0.52, "family": 0.65}, "share of the peak in attention over a prompt"),
+    "expert": ("fraction", 0.8, {"all": 1.0, "engine": 0.65, "release": 0.39}, "what routed experts reach of that bandwidth share"),
+    "link": ("fraction", 0.7, {"all": 1.0, "wire": 0.65}, "share of the chip-to-chip bandwidth"),
+    "launch_s": ("positive", 3e-6, {"all": 1.0, "engine": 0.91, "release": 0.52, "family": 0.65}, "seconds each kernel costs besides"),
+    "step_s": ("positive", 300e-6, {"all": 1.0, "engine": 1.3, "release": 0.78}, "seconds each pass costs besides"),
+    "sequence_s": ("positive", 5e-6, {"all": 1.0, "engine": 1.3}, "seconds each sequence of a pass costs besides"),
+    "request_s": ("positive", 300e-6, {"all": 1.0, "engine": 1.3, "release": 0.78}, "seconds each prompt that enters costs besides"),
+    "latency": ("positive", 0.7, {"all": 0.7, "wire": 0.52, "engine": 0.52, "release": 0.39}, "latency of a collective over what the fabric's general library takes"),
+    "message_s": ("positive", 4e-6, {"all": 1.0, "wire": 0.91, "engine": 0.91, "release": 0.65}, "seconds each collective costs besides the fabric's own latency"),
+    "hop_s": ("positive", 50e-6, {"all": 1.0, "engine": 0.65}, "seconds each pipeline hop costs besides"),
+    "dequant": ("positive", 4.0, {"all": 1.0, "packing": 0.91, "engine": 0.91}, "vector operations to unpack one quantised weight"),
+    "spill": ("positive", 1.0, {"all": 1.0, "engine": 1.3}, "bytes moved to unpack one quantised weight before a large product"),
+    "mac": ("positive", 3.0, {"all": 1.0, "engine": 0.91, "family": 0.91, "packing": 0.65}, "time of a FLOP in vector kernels over one at the vector peak"),
+    "scan": ("positive", 0.3, {"all": 1.0, "engine": 1.3, "release": 0.65, "family": 0.65}, "time of a FLOP of attention on vector units over one at the vector peak"),
+    "few": ("positive", 8.0, {"all": 0.7, "engine": 0.91, "release": 0.91}, "queries on one KV head from which attention runs on matrix units"),
+    "skew": ("fraction", 0.2, {"all": 0.7, "engine": 0.52}, "how far experts are picked alike: 0 uniform, 1 all tokens the same"),
+    "pad": ("positive", 16.0, {"all": 1.0, "engine": 0.91, "family": 0.91}, "rows of a matrix tile that a product leaves unused"),
+    "tail": ("positive", 30.0, {"all": 1.0, "family": 0.65}, "tiles of 128 x 128 that the last wave of a product leaves idle"),
+    "first_s": ("positive", 20e-3, {"all": 1.0, "engine": 1.3}, "seconds before a served request reaches the model"),
+    "queue": ("positive", 0.3, {"all": 1.0, "engine": 0.91}, "prompts of others that a served request waits for, over those in flight"),
 }
 LEVELS = ("all", "engine", "release", "family", "generation", "roof", "wire", "packing")
 NORM = 3.0
 MANY = 32.0  # rows from which engines unpack quantised weights into memory before a product, if they do
-FEW = 8.0  # queries on one KV head up to which attention runs on vector units
 # Engines that add up in FP16 where that is faster (GeForce), so that their peak is the FP16-accumulation one.
 FAST_ACCUMULATION = ("llama.cpp", "exllama", "mlc-llm")
 
@@ -80,6 +80,7 @@ class Efficiency:
     spill: float = 0.0
     mac: float = 0.0
     scan: float = 0.0
+    few: float = 8.0
     skew: float = 0.0
     pad: float = 0.0
     tail: float = 0.0
@@ -225,20 +226,20 @@ def op_expected(op, roofs, tp, e: Efficiency, rounds: float = 1.0):
         return (op.weight_bytes * rounds + op.activation_bytes) / share / (roofs.bandwidth * e.bandwidth) + op.count * rounds * e.launch_s
     if op.group == "attention_core" or not any_true(op.tokens > 0):
         moved = (op.kv_read_bytes + op.kv_write_bytes) / shards + op.activation_bytes / share
-        return attention_seconds(op.flops / share, moved, few_queries(op) / share * e.scan / roofs.peaks["vector"], roofs.peaks[op.roof] * where(e.attention > 0, e.attention, e.compute),
+        return attention_seconds(op.flops / share, moved, on_vector_units(op.flops, op.tokens, e.few) / share * e.scan / roofs.peaks["vector"], roofs.peaks[op.roof] * where(e.attention > 0, e.attention, e.compute),
                                  roofs.bandwidth * where(e.cache_bandwidth > 0, e.cache_bandwidth, e.bandwidth), op.count, e.launch_s, rounds, e.norm)
     packing = packing_of(op, e.width(op.roof))
     apart = 1.0 - e.skew * (1.0 - 1.0 / op.reach)
     weights = op.flops / (2.0 * op.tokens) / share * apart
     moved = (op.weight_bytes * rounds * apart + op.activation_bytes) / share
     return product_seconds(op.load * op.flops / share, weights, moved, op.tokens / rounds / apart, op.inner, op.count / mates_of(op.name), roofs.peaks[op.roof] * e.rate(op.roof), roofs.peaks["vector"],
-                           roofs.bandwidth * e.bandwidth * (e.expert if op.group == "experts" else 1.0), e.unpack(packing), e.multiply(packing), 0.0 if packing == "native" else e.spill, e.pad, e.tail,
+                           roofs.bandwidth * e.bandwidth * (e.expert if op.group == "experts" else 1.0), e.unpack(packing), e.multiply(packing), 0.0 if packing == "native" or op.group == "experts" else e.spill, e.pad, e.tail,
                            e.launch_s, rounds, e.norm)
 
 
-def few_queries(op):
-    """The FLOPs of attention that run on vector units: all of them with a few queries a sequence, few with many [FLOP]."""
-    return op.flops * minimum(1.0, FEW / maximum(op.tokens, 1.0)) if op.group == "attention_core" else op.flops
+def on_vector_units(flops, queries, few):
+    """The FLOPs of attention that run on vector units: all of them up to `few` queries a KV head, a falling share above [FLOP]."""
+    return flops * minimum(1.0, few / maximum(queries, 1.0))
 
 
 def rounds_of(e: Efficiency, p) -> float:
@@ -290,14 +291,6 @@ def wire_of(chip, layout) -> str:
     return "fast" if fast else "pcie"
 
 
-def expectation(r) -> Efficiency | None:
-    """The efficiency to expect for a resolved scenario, or None where nothing measured says so."""
-    s = r.scenario
-    if s.engine == "none" or (s.efficiency_compute is None and s.efficiency_bandwidth is None):
-        return None
-    return Efficiency(compute=s.efficiency_compute or 1.0, bandwidth=s.efficiency_bandwidth or 1.0)
-
-
 def accumulation_gain(engine: str, chip, roof: str) -> float:
     """Peak with FP16 accumulation over the plain one, for an engine that uses it (1 for every other)."""
     plain = chip.peak(roof)
@@ -321,3 +314,111 @@ def release_of(engine: str, version: str = "") -> str:
         if name == engine and re.search(pattern, version):
             return f"{engine} {label}"
     return engine
+
+
+# Engines by what their name contains, first match wins; "any" is all of them together.
+_ENGINES = (
+    ("vllm (tpu)", "vllm-tpu"), ("vllm-tpu", "vllm-tpu"), ("tensorrt", "tensorrt-llm"), ("trt", "tensorrt-llm"), ("llmboost", "vllm"), ("vllm", "vllm"), ("sglang", "sglang"), ("ollama", "llama.cpp"),
+    ("llama.cpp", "llama.cpp"), ("llamacpp", "llama.cpp"), ("llama-bench", "llama.cpp"), ("ggml", "llama.cpp"), ("autoawq", "autoawq"), ("tinychat", "tinychat"), ("gpt-fast", "gpt-fast"),
+    ("gpt_fast", "gpt-fast"), ("mlc", "mlc-llm"), ("qserve", "qserve"), ("exllama", "exllama"), ("lmdeploy", "lmdeploy"), ("turbomind", "lmdeploy"), ("tt-metal", "tt-metal"),
+    ("transformers", "transformers"), ("hugging", "transformers"),
+)
+# Engines known by another name only in measurements (a whole word would catch too much): see rows.py.
+
+
+def engine_of(text: str) -> str:
+    """The calibration's name of an engine; "any" for one it has never seen.
+
+    >>> engine_of("TensorRT-LLM"), engine_of("ollama or llama.cpp"), engine_of("Frobnicator")
+    ('tensorrt-llm', 'llama.cpp', 'any')
+    """
+    low = text.lower()
+    return next((name for part, name in _ENGINES if part in low), "any")
+
+
+# ---- the fitted values ------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1)
+def fitted() -> dict:
+    """The calibration file: coefficients by parameter and level, bands and statistics."""
+    return tomllib.loads(resources.files("roofline").joinpath("data/calibration.toml").read_text("utf-8"))
+
+
+def engines() -> tuple:
+    """The engines that the calibration knows, in alphabetical order."""
+    return tuple(sorted(fitted()["rows"]["engine"]))
+
+
+@lru_cache(maxsize=4096)
+def parameter(name: str, **levels) -> float:
+    """One parameter for the levels given ("engine", "family" ...); a level never measured leaves it where the others put it."""
+    kind, centre, own, _ = PARAMETERS[name]
+    table = fitted()["parameters"].get(name, {})
+    shift = table.get("all", 0.0) + sum(table.get(f"{level}:{levels[level]}", 0.0) for level in own if level in levels)
+    return natural(kind, centre, shift)
+
+
+# What is bracketed together: kinds of rows whose errors are alike.
+GROUPS = {"step": "decode", "request": "decode", "prefill": "prefill", "tpot": "service", "stream": "service", "first": "first token", "drain": "batch of requests"}
+
+
+def band(group: str, engine: str, family: str = "") -> tuple:
+    """(low, high, rows): multipliers of an expected time that bracket the 10th to 90th percentile of what was measured.
+
+    Of the engine where enough rows of the group have it; otherwise that of engines left out of the fit. A family of chips that no
+    row has widens it: the errors of an unknown engine and an unknown chip are taken as independent.
+    """
+    table = fitted()["bands"].get(group) or fitted()["bands"]["decode"]
+    low, high, rows = table.get(engine) or table["any"]
+    if family and family not in fitted()["rows"]["family"]:
+        low, high = low ** 1.4, high ** 1.4
+    return low, high, rows
+
+
+@lru_cache(maxsize=2048)
+def efficiency(engine: str, release: str, chip, wire: str) -> Efficiency:
+    """The efficiency to expect of an engine ("any": all together) on a chip whose replicas talk over `wire`."""
+    family, generation = family_of(chip), generation_of(chip)
+    levels = {"engine": engine, "release": release, "family": family, "generation": generation, "wire": wire}
+    get = lambda name, **more: parameter(name, **levels, **more)
+    rates, widths = [], []
+    for name in COMPUTE_BITS:
+        try:
+            stands_in = chip.roof_of(name)[0]
+        except InputError:
+            continue
+        rates.append((name, get("compute", roof=stands_in) * accumulation_gain(engine, chip, stands_in)))
+        widths.append((name, float(COMPUTE_BITS[stands_in])))
+    low, high, rows = band("decode", engine, family)
+    prefill_low, prefill_high, prefill_rows = band("prefill", engine, family)
+    measured = fitted()["rows"]
+    known = engine in measured["engine"]
+    plain = {name: get(name) for name in PARAMETERS if name not in ("compute", "attention", "dequant", "mac")}
+    return Efficiency(
+        compute=min(1.0, dict(rates)["bf16"]), attention=get("attention") * accumulation_gain(engine, chip, chip.roof_of("bf16")[0]), rates=tuple(rates), widths=tuple(widths),
+        packing=tuple((p, get("dequant", packing=p)) for p in ("byte", "nibble")), macs=tuple((p, get("mac", packing=p)) for p in ("native", "byte", "nibble")),
+        dequant=get("dequant", packing="byte"), mac=get("mac", packing="native"), chunk=PREFILL_CHUNKS.get(engine, PREFILL_CHUNK), norm=NORM,
+        low=low, high=high, prefill_low=prefill_low, prefill_high=prefill_high, points=rows + prefill_rows,
+        basis=f"{engine if known else 'all engines'} on {family if family in measured['family'] else 'chips of other families'}, {rows + prefill_rows} measurements", **plain,
+    )
+
+
+PREFILL_CHUNK = 8192.0  # tokens that an engine runs through the model at once in prefill
+PREFILL_CHUNKS = {"llama.cpp": 512.0}  # its default micro-batch
+
+
+def expectation(r) -> Efficiency | None:
+    """The efficiency to expect for a resolved scenario; None where the scenario asks for limits only.
+
+    Fractions given in the scenario replace the calibration. Raises InputError for an engine that no measurement has.
+    """
+    s = r.scenario
+    if s.efficiency_compute is not None or s.efficiency_bandwidth is not None:
+        return Efficiency(compute=s.efficiency_compute or 1.0, bandwidth=s.efficiency_bandwidth or 1.0)
+    if s.engine == "none":
+        return None
+    engine = s.engine if s.engine == "any" or s.engine in engines() else engine_of(s.engine)
+    if engine == "any" and s.engine != "any":
+        raise InputError("engine", s.engine, f"has no measurements here{nearest(s.engine, engines())}; use any, none, or one of {', '.join(engines())}")
+    return efficiency(engine, release_of(engine) if engine != "any" else "", r.chip, wire_of(r.chip, r.layout))

@@ -7,18 +7,23 @@ its centre by a normal prior (ridge), each row weighed down when it is far off (
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from dataclasses import replace
 
 import numpy as np
 
 from . import calibration as c
-from . import hardware, roof, rows
+from . import hardware, kernels, roof, rows
 from .phase import attention_format, operators_of
 from .parallel import Layout
 from .predict import terms
 
-KERNEL_WEIGHT = 0.15  # of one kernel, against 1 for a group of end-to-end rows
-NOISE = 0.15  # a row whose expected time is this far off (log) is ordinary
+KERNEL_WEIGHT = 0.05  # of one kernel, against 1 for a row that is alone in its group
+GROUP_WEIGHT = 0.7  # a group (model x chip x format) of n rows weighs n to this power
+NOISE = 0.1  # a row whose expected time is this far off (log) is ordinary
+FOLDS = 20
+# Rows with these flags are no evidence of what to expect (see the flags' reasons in the data).
+NOT_CALIBRATED = ("isl_unknown", "dtype_conflict", "LAYOUT_INFERRED", "SPEC_DECODE", "above_naive_only", "overhead_dominated")
+KERNELS = ("gemm", "gemm_max_achievable", "mlp_up_proj", "mlp_down_proj", "moe_ffn")
 
 
 class Table:
@@ -26,8 +31,7 @@ class Table:
 
     def __init__(self, cases, kernels=()):
         self.cases, self.kernels = list(cases), list(kernels)
-        self.extra = []
-        self.kinds = {k: [] for k in ("product", "attention", "vector", "collective", "pass")}
+        self.kinds = {k: [] for k in ("product", "attention", "vector", "collective", "pass", "served")}
         self.contexts, self.index = [], {}
         for i, case in enumerate(self.cases):
             self._add(i, case)
@@ -55,7 +59,7 @@ class Table:
             for op in operators_of(r, p):
                 self._operator(i, op, w, rounds, r.layout.tp, roofs, r.chip, case.engine, context, case.scale)
         if case.kind == "first":
-            self.extra.append((i, plain, case.batch or 1.0))
+            self.kinds["served"].append((i, plain, max((case.batch or 1.0) - 1.0, 0.0) / 2.0))
 
     def _kernel(self, i, kernel):
         chip = hardware.load(kernel.chip)
@@ -77,7 +81,7 @@ class Table:
         peak = roofs.peaks[op.roof] * c.accumulation_gain(engine, chip, name)
         if op.group == "attention_core" or not op.tokens:
             moved = (op.kv_read_bytes + op.kv_write_bytes) / shards + op.activation_bytes / share
-            self.kinds["attention"].append((i, context(name, "native"), w, op.flops / share / peak, moved / roofs.bandwidth, c.few_queries(op) / share / roofs.peaks["vector"], op.count * rounds))
+            self.kinds["attention"].append((i, context(name, "native"), w, op.flops / share / peak, moved / roofs.bandwidth, op.flops / share / roofs.peaks["vector"], op.tokens if op.group == "attention_core" else 1.0, op.count * rounds))
             return
         packing = c.packing_of(op, c.COMPUTE_BITS[name])
         self.kinds["product"].append((
@@ -85,7 +89,8 @@ class Table:
             op.tokens / rounds, op.inner, op.count / c.mates_of(op.name), rounds, op.group == "experts", packing != "native", 1.0 - 1.0 / op.reach, peak, roofs.peaks["vector"], roofs.bandwidth))
 
     def _stack(self, entries):
-        return [np.array(col, dtype=float) for col in zip(*entries)] if entries else []
+        columns = [np.array(col, dtype=float) for col in zip(*entries, strict=True)]
+        return [columns[0].astype(int), columns[1].astype(int), *columns[2:]] if entries else []
 
 
 class Parameters:
@@ -100,94 +105,142 @@ class Parameters:
                 for v in values:
                     ids[v] = len(self.names)
                     self.names.append((name, level, v))
-                    self.sigma.append(sigma)
+                    # An engine without a name has no effect of its own.
+                    self.sigma.append(1e-3 if level in ("engine", "release") and v in ("any", "") else sigma)
                 self.slots[name, level] = np.array([ids[ctx[level]] for ctx in table.contexts])
         self.sigma = np.array(self.sigma)
 
+    def value(self, name, x, shift=0.0):
+        """One parameter by context, its scale moved by `shift`."""
+        kind, centre, levels, _ = c.PARAMETERS[name]
+        return c.natural(kind, centre, sum(x[self.slots[name, level]] for level in levels) + shift)
+
     def values(self, x):
         """Each parameter by context."""
-        out = {}
-        for name, (kind, centre, levels, _) in c.PARAMETERS.items():
-            total = sum(x[self.slots[name, level]] for level in levels)
-            out[name] = c.natural(kind, centre, total)
-        return out
+        return {name: self.value(name, x) for name in c.PARAMETERS}
+
+
+def pieces(table, v):
+    """Expected seconds of every operator and overhead, from parameter values by context: [(rows, contexts, seconds), ...]."""
+    a, out = table.arrays, []
+    if a["product"]:
+        i, k, w, flops, elements, stored, acts, tokens, inner, count, rounds, experts, packed, spread, peak, vector, band = a["product"]
+        apart = 1.0 - v["skew"][k] * spread
+        reach = v["bandwidth"][k] * np.where(experts > 0, v["expert"][k], 1.0)
+        out.append((i, k, w * c.product_seconds(flops, elements * apart, stored * apart + acts, tokens / apart, inner, count, peak * v["compute"][k], vector, band * reach, packed * v["dequant"][k],
+                                                v["mac"][k], packed * (experts == 0) * v["spill"][k], v["pad"][k], v["tail"][k], v["launch_s"][k], rounds, c.NORM)))
+    if a["attention"]:
+        i, k, w, busy, moved, flops, queries, count = a["attention"]
+        out.append((i, k, w * c.attention_seconds(busy, moved, c.on_vector_units(flops, queries, v["few"][k]) * v["scan"][k], v["attention"][k], v["cache_bandwidth"][k], count, v["launch_s"][k], 1.0, c.NORM)))
+    if a["vector"]:
+        i, k, w, moved, count = a["vector"]
+        out.append((i, k, w * (moved / v["bandwidth"][k] + count * v["launch_s"][k])))
+    if a["collective"]:
+        i, k, w, busy, latency, messages, hop = a["collective"]
+        out.append((i, k, w * c.collective_seconds(busy, latency * v["latency"][k], messages, v["link"][k], np.where(hop > 0, v["hop_s"][k], v["message_s"][k]))))
+    if a["pass"]:
+        i, k, w, sequences, decode = a["pass"]
+        out.append((i, k, w * v["step_s"][k] + sequences * np.where(decode > 0, v["sequence_s"][k], v["request_s"][k])))
+    return out
+
+
+def served(table, v, t):
+    """The same with what a served request waits for before its prompt runs."""
+    if table.arrays["served"]:
+        i, k, others = table.arrays["served"]
+        t = t.copy()
+        t[i] = t[i] * (1.0 + v["queue"][k] * others) + v["first_s"][k]
+    return t
 
 
 def expected(table, v):
     """Expected seconds of every row, from parameter values by context."""
     t = np.zeros(len(table.measured))
+    for i, _, seconds in pieces(table, v):
+        t += np.bincount(i, seconds, len(t))
+    return served(table, v, t)
 
-    def add(rows_, seconds):
-        np.add(t, np.bincount(rows_.astype(int), seconds, len(t)), out=t)
 
-    i, k, w, flops, elements, stored, acts, tokens, inner, count, rounds, experts, packed, spread, peak, vector, band = table.arrays["product"]
-    k = k.astype(int)
-    apart = 1.0 - v["skew"][k] * spread
-    reach = v["bandwidth"][k] * np.where(experts > 0, v["expert"][k], 1.0)
-    add(i, w * c.product_seconds(flops, elements * apart, stored * apart + acts, tokens / apart, inner, count, peak * v["compute"][k], vector, band * reach, packed * v["dequant"][k], v["mac"][k],
-                                 packed * v["spill"][k], v["pad"][k], v["tail"][k], v["launch_s"][k], rounds, c.NORM))
-    i, k, w, busy, moved, few, count = table.arrays["attention"]
-    k = k.astype(int)
-    add(i, w * c.attention_seconds(busy, moved, few * v["scan"][k], v["attention"][k], v["cache_bandwidth"][k], count, v["launch_s"][k], 1.0, c.NORM))
-    i, k, w, moved, count = table.arrays["vector"]
-    k = k.astype(int)
-    add(i, w * (moved / v["bandwidth"][k] + count * v["launch_s"][k]))
-    if table.arrays["collective"]:
-        i, k, w, busy, latency, messages, hop = table.arrays["collective"]
-        k = k.astype(int)
-        add(i, w * c.collective_seconds(busy, latency * v["latency"][k], messages, v["link"][k], np.where(hop > 0, v["hop_s"][k], v["message_s"][k])))
-    i, k, w, sequences, decode = table.arrays["pass"]
-    k = k.astype(int)
-    add(i, w * v["step_s"][k] + sequences * np.where(decode > 0, v["sequence_s"][k], v["request_s"][k]))
-    for row, k, together in table.extra:
-        t[row] = t[row] * (1.0 + v["queue"][k] * max(together - 1.0, 0.0) / 2.0) + v["first_s"][k]
-    return t
+def slopes(table, parameters, x, step=1e-5):
+    """(expected seconds, their derivatives by every coefficient).
+
+    An operator's time depends on the parameters of its own context only, so one evaluation per parameter gives the derivative
+    of all operators at once; those of one context are summed, and a coefficient moves the contexts that have its level.
+    """
+    v, size, contexts = parameters.values(x), len(table.measured), len(table.contexts)
+    base = pieces(table, v)
+    t = sum(np.bincount(i, seconds, size) for i, _, seconds in base)
+    whole = served(table, v, t)
+    jacobian = np.zeros((size, len(x)))
+    scale = np.ones(size)
+    if table.arrays["served"]:
+        i, k, others = table.arrays["served"]
+        scale[i] = 1.0 + v["queue"][k] * others
+    for name, (kind, centre, levels, _) in c.PARAMETERS.items():
+        moved = dict(v)
+        moved[name] = parameters.value(name, x, step)
+        by_context = np.zeros(size * contexts)
+        for (i, k, now), (_, _, before) in zip(pieces(table, moved), base, strict=True):
+            changed = now != before
+            if changed.any():
+                by_context += np.bincount(i[changed] * contexts + k[changed], (now - before)[changed], size * contexts)
+        by_context = by_context.reshape(size, contexts) * scale[:, None] / step
+        if name in ("queue", "first_s") and table.arrays["served"]:
+            i, k, others = table.arrays["served"]
+            np.add.at(by_context, (i, k), (served(table, moved, t)[i] - whole[i]) / step)
+        for level in levels:
+            slots = parameters.slots[name, level]
+            for context in np.flatnonzero(by_context.any(axis=0)):
+                jacobian[:, slots[context]] += by_context[:, context]
+    return whole, jacobian
 
 
 def row_weights(table):
-    """Rows of one group (model x chip x format) say much the same: together they weigh as the square root of their number."""
+    """Rows of one group (model x chip x format) say much the same: together they weigh less than their number."""
     groups = [(case.model, case.chip, case.weights) for case in table.cases]
     counts = {g: groups.count(g) for g in set(groups)}
-    return np.array([counts[g] ** -0.5 for g in groups] + [KERNEL_WEIGHT] * len(table.kernels))
+    return np.array([counts[g] ** (GROUP_WEIGHT - 1) for g in groups] + [KERNEL_WEIGHT] * len(table.kernels))
 
 
-def solve(table, parameters, keep, start=None, steps=25):
+def solve(table, parameters, keep, start=None, steps=60, noise=None):
     """Coefficients that minimise sum of weight x loss(log error) + (coefficient / sigma)^2 over the rows in `keep`.
 
-    The loss is Cauchy's: quadratic near zero, logarithmic far off. Levenberg-Marquardt with finite differences; deterministic.
+    The loss is Cauchy's: quadratic near zero, logarithmic far off. Levenberg-Marquardt; deterministic.
     """
-    x = np.zeros(len(parameters.names)) if start is None else start.copy()
-    weights = row_weights(table) * keep
-    log_measured = np.log(table.measured)
-    residual = lambda x: (np.log(expected(table, parameters.values(x))) - log_measured) / NOISE
+    if start is None:
+        # From nothing, begin with a loss that listens to everybody.
+        start = np.zeros(len(parameters.names))
+        for wide in (4 * NOISE, 2 * NOISE):
+            start = solve(table, parameters, keep, start, steps=15, noise=wide)
+    x, noise = start.copy(), noise or NOISE
+    weights, log_measured = row_weights(table) * keep, np.log(table.measured)
+    error = lambda t: (np.log(t) - log_measured) / noise
     cost = lambda r, x: float(np.sum(weights * np.log1p(r * r)) + np.sum((x / parameters.sigma) ** 2))
-    r, damping = residual(x), 1e-2
+    t, slope = slopes(table, parameters, x)
+    r, damping = error(t), 1e-2
     best = cost(r, x)
     for _ in range(steps):
-        jacobian = np.empty((len(r), len(x)))
-        for j in range(len(x)):
-            y = x.copy()
-            y[j] += 1e-4
-            jacobian[:, j] = (residual(y) - r) / 1e-4
+        jacobian = slope / t[:, None] / noise
         w = weights / (1.0 + r * r)
         normal = jacobian.T @ (w[:, None] * jacobian) + np.diag(1.0 / parameters.sigma ** 2)
         gradient = jacobian.T @ (w * r) + x / parameters.sigma ** 2
-        improved = False
-        for _ in range(8):
-            step = np.linalg.solve(normal + damping * np.diag(np.diag(normal)), -gradient)
-            y = x + np.clip(step, -0.7, 0.7)
-            ry = residual(y)
+        before = best
+        for _ in range(10):
+            y = x + np.clip(np.linalg.solve(normal + damping * np.diag(np.diag(normal)), -gradient), -0.7, 0.7)
+            ry = error(expected(table, parameters.values(y)))
             now = cost(ry, y)
             if now < best:
-                gain, x, r, best, damping, improved = best - now, y, ry, now, damping / 3, True
+                x, best, damping = y, now, damping / 3
                 break
             damping *= 4
-        if not improved or gain < 1e-4 * best:
+        if before - best < 1e-4:
             break
+        t, slope = slopes(table, parameters, x)
+        r = error(t)
     return x
 
 
-def folds(table, count=20):
+def folds(table, count=FOLDS):
     """Rows dealt into `count` folds, whole groups (model x chip x format) together, largest group first."""
     groups = {}
     for i, case in enumerate(table.cases):
@@ -198,15 +251,143 @@ def folds(table, count=20):
     return [b for b in bins if b]
 
 
-def cross_validate(table, parameters, keep, start, count=20, progress=None):
-    """Expected seconds of every row from a fit that never saw its group (model x chip x format)."""
-    t = np.zeros(len(table.measured))
-    for number, held in enumerate(folds(table, count), 1):
+def evidence(table):
+    """1 for rows that may steer the fit, 0 for flagged ones."""
+    return np.array([0.0 if case.flag in NOT_CALIBRATED else 1.0 for case in table.cases] + [0.0 if k.unsettled else 1.0 for k in table.kernels])
+
+
+def cross_validate(table, parameters, keep, parts, progress=None):
+    """Expected seconds of every row in `parts` (lists of rows) from a fit that saw none of its part, begun afresh each time."""
+    t = np.full(len(table.measured), np.nan)
+    for number, held in enumerate(parts, 1):
         mask = keep.copy()
         mask[held] = 0.0
-        x = solve(table, parameters, mask, start=start, steps=6)
+        x = solve(table, parameters, mask)
         t[held] = expected(table, parameters.values(x))[held]
         if progress:
             errors = np.abs(t[held] / table.measured[held] - 1)[keep[held] > 0]
-            progress(number, count, float(np.median(errors)) if len(errors) else float("nan"), len(held))
+            progress(f"part {number:2} of {len(parts)}: {len(held):3} rows never seen, median error {np.median(errors):.1%}" if len(errors) else f"part {number:2} of {len(parts)}: flagged rows only")
     return t
+
+
+def calibrate(progress=None):
+    """Fit everything to the shipped rows. Returns (contents of calibration.toml as a dict, {row_id: seconds expected unseen})."""
+    cases = []
+    for row in rows.shipped():
+        try:
+            cases.append(rows.case_of(row))
+        except rows.Unmapped:
+            continue
+    # What single kernels reach informs the chips and formats; how an engine strings them together does not show in them.
+    used = tuple(replace(k, engine=f"{k.engine} kernels") for k in kernels.shipped() if k.op in KERNELS)
+    table = Table(cases, used)
+    parameters, keep = Parameters(table), evidence(table)
+    x = solve(table, parameters, keep)
+    fit = expected(table, parameters.values(x))
+    if progress:
+        progress(f"fitted {len(x)} coefficients to {int(keep.sum())} rows and kernels; cross-validation on groups (model x chip x format) never seen")
+    unseen = cross_validate(table, parameters, keep, folds(table, FOLDS), progress)
+    if progress:
+        progress("cross-validation on engines never seen")
+    names = sorted({case.engine for case in cases})
+    alien = cross_validate(table, parameters, keep, [[i for i, case in enumerate(cases) if case.engine == name] for name in names], progress)
+    size = len(cases)
+    judged = [i for i in range(size) if keep[i]]
+    return {
+        "rows": {level: _count(value(cases[i]) for i in judged) for level, value in (("engine", lambda case: case.engine), ("family", lambda case: c.family_of(case.resolved.chip)))},
+        "parameters": _coefficients(parameters, x),
+        "bands": _bands(cases, judged, table.measured, unseen, alien),
+        "statistics": _statistics(cases, judged, table.measured, fit, unseen, alien, folds(table, FOLDS)),
+    }, {case.row_id: float(unseen[i]) for i, case in enumerate(cases)}
+
+
+def _count(values):
+    counts = {}
+    for v in values:
+        if v != "any":
+            counts[v] = counts.get(v, 0) + 1
+    return dict(sorted(counts.items()))
+
+
+def _coefficients(parameters, x):
+    table = {}
+    for (name, level, value), size in zip(parameters.names, x, strict=True):
+        if abs(size) >= 0.005 and not value.endswith(" kernels") and value != "kernels":
+            table.setdefault(name, {})["all" if level == "all" else f"{level}:{value}"] = round(float(size), 3)
+    return table
+
+
+def _bands(cases, judged, measured, unseen, alien, least=12):
+    """{group: {engine: (low, high, rows)}} from errors on groups never seen; "any" from errors on engines never seen."""
+    bands = {}
+    for group in dict.fromkeys(c.GROUPS.values()):
+        members = [i for i in judged if c.GROUPS[cases[i].kind] == group]
+        if not members:
+            continue
+        ratio = measured[members] / alien[members]
+        bands[group] = {"any": [*_quantiles(ratio), len(members)]}
+        for engine in sorted({cases[i].engine for i in members} - {"any"}):
+            own = [i for i in members if cases[i].engine == engine]
+            if len(own) >= least:
+                bands[group][engine] = [*_quantiles(measured[own] / unseen[own]), len(own)]
+    return bands
+
+
+def _quantiles(ratio):
+    return [round(float(q), 3) for q in np.quantile(ratio, (0.1, 0.9))]
+
+
+def kind_of(case) -> str:
+    """What a row is called in the tables."""
+    return {"step": "decode, single stream" if case.batch == 1 else "decode, static batch", "request": "static batch, whole", "prefill": "prefill, static", "tpot": "TPOT in service",
+            "stream": "throughput in service", "first": "TTFT under load", "drain": "batch of requests, whole"}[case.kind]
+
+
+def _statistics(cases, judged, measured, fit, unseen, alien, parts):
+    """One entry per kind and engine: rows, median and 90th percentile of the absolute error, and the band's coverage."""
+    error = lambda t, rows_: np.abs(t[rows_] / measured[rows_] - 1)
+    inside = _coverage(cases, judged, measured, unseen, alien, parts)
+    entries = []
+    groups = {}
+    for i in judged:
+        for engine in ("all engines", cases[i].engine):
+            groups.setdefault((kind_of(cases[i]), engine), []).append(i)
+    for (kind, engine), members in sorted(groups.items(), key=lambda item: (item[0][0], item[0][1] != "all engines", item[0][1])):
+        seen, new, other = error(fit, members), error(unseen, members), error(alien, members)
+        entries.append({
+            "kind": kind, "engine": engine, "rows": len(members), "groups": len({(cases[i].model, cases[i].chip, cases[i].weights) for i in members}),
+            "median": round(float(np.median(new)), 3), "p90": round(float(np.quantile(new, 0.9)), 3), "median_seen": round(float(np.median(seen)), 3),
+            "p90_seen": round(float(np.quantile(seen, 0.9)), 3), "median_engine_unseen": round(float(np.median(other)), 3), "coverage": round(float(np.mean(inside[members])), 3),
+        })
+    return entries
+
+
+def _coverage(cases, judged, measured, unseen, alien, parts):
+    """Whether each row lies in its band, the band taken from the rows of the other parts."""
+    inside, wanted = np.zeros(len(measured)), set(judged)
+    for held in parts:
+        others = [i for i in judged if i not in set(held)]
+        bands = _bands(cases, others, measured, unseen, alien)
+        for i in held:
+            if i in wanted and c.GROUPS[cases[i].kind] in bands:
+                table = bands[c.GROUPS[cases[i].kind]]
+                low, high, _ = table.get(cases[i].engine) or table["any"]
+                inside[i] = low <= measured[i] / unseen[i] <= high
+    return inside
+
+
+def to_toml(result) -> str:
+    """The text of data/calibration.toml."""
+    lines = ["# Written by `roofline calibrate` from data/measurements.csv and data/kernels.csv; do not edit.",
+             "# parameters: shifts on a log or logit scale, by parameter and level (see calibration.PARAMETERS); bands: 10th and 90th percentile",
+             "# of measured / expected on groups never seen in the fit, and rows; statistics: errors on groups (model x chip x format) never seen."]
+    quote = lambda key: key if key.replace("_", "").replace("-", "").isalnum() else f'"{key}"'
+    for level, counts in result["rows"].items():
+        lines += ["", f"[rows.{level}]", *(f"{quote(k)} = {v}" for k, v in counts.items())]
+    for name, table in result["parameters"].items():
+        lines += ["", f"[parameters.{name}]", *(f"{quote(k)} = {v}" for k, v in table.items())]
+    for group, table in result["bands"].items():
+        lines += ["", f"[bands.{quote(group)}]", *(f"{quote(k)} = {list(v)}" for k, v in table.items())]
+    for entry in result["statistics"]:
+        lines += ["", "[[statistics]]", *(f'{k} = "{v}"' if isinstance(v, str) else f"{k} = {v}" for k, v in entry.items())]
+    return "\n".join(lines) + "\n"

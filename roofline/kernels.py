@@ -9,7 +9,8 @@ from importlib import resources
 
 from . import hardware
 from .operators import Operator, distinct_experts
-from .rows import Unmapped, chip_of, engine_of
+from .calibration import engine_of
+from .rows import Unmapped, chip_of
 
 # dtype of a row -> (arithmetic, bytes of a weight, bytes of an activation)
 _FORMATS = {

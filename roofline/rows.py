@@ -15,6 +15,7 @@ from functools import lru_cache
 from importlib import resources
 
 from . import catalogue, formats, hardware, memory
+from .calibration import engine_of
 from .errors import InputError
 from .parallel import Layout
 from .scenario import Resolved, Scenario, resolve
@@ -129,25 +130,6 @@ def _number(text: str) -> float | None:
 
 
 # ---- names ---------------------------------------------------------------------------------------------------------
-
-# Engines by what their name contains, first match wins.
-_ENGINES = (
-    ("vllm (tpu)", "vllm-tpu"), ("vllm-tpu", "vllm-tpu"), ("tpu", "vllm-tpu"), ("tensorrt", "tensorrt-llm"), ("trt", "tensorrt-llm"), ("llmboost", "vllm"), ("vllm", "vllm"),
-    ("sglang", "sglang"), ("ollama", "llama.cpp"), ("llama.cpp", "llama.cpp"), ("llamacpp", "llama.cpp"), ("llama-bench", "llama.cpp"), ("ggml", "llama.cpp"),
-    ("autoawq", "autoawq"), ("tinychat", "tinychat"), ("gpt-fast", "gpt-fast"), ("gpt_fast", "gpt-fast"), ("mlc", "mlc-llm"), ("qserve", "qserve"), ("exllama", "exllama"),
-    ("lmdeploy", "lmdeploy"), ("turbomind", "lmdeploy"), ("tt-metal", "tt-metal"), ("hf", "transformers"), ("transformers", "transformers"), ("mlx", "mlx"), ("pytorch", "pytorch"),
-)
-
-
-def engine_of(text: str) -> str:
-    """The calibration's name of an engine; "any" for one it has never seen.
-
-    >>> engine_of("TensorRT-LLM"), engine_of("ollama or llama.cpp"), engine_of("Frobnicator")
-    ('tensorrt-llm', 'llama.cpp', 'any')
-    """
-    low = text.lower()
-    return next((name for part, name in _ENGINES if part in low), "any")
-
 
 # What the files call a model -> its catalogue id, where the catalogue does not find it itself.
 _MODELS = {
