@@ -15,7 +15,7 @@ export function operatorsTab(latest) {
     const rows = [...latest().view.operators[phase]].sort((a, b) => (a.sort[by] < b.sort[by] ? -1 : a.sort[by] > b.sort[by] ? 1 : 0) * (up ? 1 : -1));
     const columns = [["name", 0], ["count", 1], ["flops", 2], ["bytes", 3], ["intensity", 4], ["bound", 5], ["time", 6], ["share", 6]];
     fill(panel,
-      h("div", { class: "panel-top" }, segmented(t("phase"), ["prefill", "decode"].map((id) => ({ id, text: t(`phase.${id}`) })), phase, (id) => { phase = id; draw(panel); }), h("p", { class: "hint" }, t("operators.hint"))),
+      h("div", { class: "panel-top" }, segmented(t("phase"), ["prefill", "decode"].map((id) => ({ id, text: t(`phase.${id}`) })), phase, (id) => { phase = id; draw(panel); }), h("p", { class: "hint" }, t(`operators.hint.${latest().view.time[phase]?.basis ?? "limit"}`))),
       table({
         caption: t("tab.operators"), rows, sorted: { by, up }, onsort: (next) => { up = next === by ? !up : next === 0; by = next; draw(panel); },
         columns: columns.map(([key, sort], i) => ({ key: String(key), sort: i === 6 ? undefined : Number(sort), num: ![0, 5].includes(i), label: t(`op.${key}`) })),
