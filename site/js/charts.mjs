@@ -35,6 +35,12 @@ export function bokeh(url) {
   return library;
 }
 
+/** Take Bokeh's elements out of the tab order, through their shadow roots. @param {Element} element */
+function noStops(element) {
+  if (element.hasAttribute("tabindex")) /** @type {HTMLElement} */ (element).tabIndex = -1;
+  for (const child of [...element.children, ...(element.shadowRoot?.children ?? [])]) noStops(child);
+}
+
 export class Chart {
   /** @param {HTMLElement} box @param {any} item a json_item @param {string} name prefix of its named models */
   constructor(box, item, name) {
@@ -57,6 +63,7 @@ export class Chart {
     this.doc = this.view.model.document;
     this.plot = this.model("plot");
     this.restyle();
+    noStops(this.view.el); // a picture (role "img") is no stop of the Tab key; its table is
     this.box.classList.add("live");
   }
 

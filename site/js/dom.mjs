@@ -23,9 +23,13 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** Replace an element's children. @param {Element} element @param {...any} children */
+const stops = (/** @type {Element} */ element) => /** @type {HTMLElement[]} */ ([...element.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex]")]);
+
+/** Replace an element's children; the focus stays at the control in the same place. @param {Element} element @param {...any} children */
 export function fill(element, ...children) {
+  const active = document.activeElement, at = active && active !== element && element.contains(active) ? stops(element).indexOf(/** @type {HTMLElement} */ (active)) : -1;
   element.replaceChildren(...children.flat().filter((c) => c !== null && c !== undefined && c !== false));
+  if (at >= 0 && !element.contains(document.activeElement)) stops(element)[at]?.focus({ preventScroll: true });
   return element;
 }
 

@@ -107,7 +107,7 @@ export function placeLabels(sources, range, width, height, wide = textWidth) {
     roof_labels: {
       ...roof_labels, x: roofs.map((/** @type {any} */ r) => r.x), align: roofs.map((/** @type {any} */ r) => r.align), angle: roofs.map((/** @type {any} */ r) => r.angle),
       y: roofs.map((/** @type {any} */ r, /** @type {number} */ i) => roof_labels.y[i] * (range.y1 / range.y0) ** (r.lift / height)),
-      text: roofs.map((/** @type {any} */ r, /** @type {number} */ i) => (r.cost > 0.15 * wide(r.text, 12) * 14 && !used(i) ? "" : r.text)),
+      text: roofs.map((/** @type {any} */ r, /** @type {number} */ i) => (r.cost > 0.05 * wide(r.text, 12) * 14 && !used(i) ? "" : r.text)),
     },
     ridges: { ...ridges, label },
   };

@@ -204,6 +204,7 @@ function wantChart() {
   return charted ??= chart.embed().then(() => {
     chart.words();
     chart.show(result.chart);
+    $("roofline").classList.remove("gone");
     document.documentElement.dataset.chart = "yes";
   }).catch(() => {
     charted = null; // the next answer tries again; until then the still picture stands only while it is this answer's
