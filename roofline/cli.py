@@ -8,7 +8,7 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
-from . import catalogue, ceilings, document, explore_cli, formats, hardware, levers, roof
+from . import catalogue, ceilings, document, explore_cli, formats, hardware, levers, roof, validate
 from .errors import InputError
 from .model import kv_bytes_per_token, parameters, state_bytes_per_sequence
 from .plot import commands as plot_commands
@@ -298,6 +298,7 @@ def build_parser() -> argparse.ArgumentParser:
     document.add_commands(command, _scenario_options, scenario_of)
     trace_commands.add_commands(command)
     ceilings.add_commands(command)
+    validate.add_commands(command)
     return parser
 
 

@@ -15,7 +15,7 @@ from . import calibration as c
 from . import hardware, kernels, roof, rows
 from .phase import attention_format, operators_of
 from .parallel import Layout
-from .predict import terms
+from .predict import scaled, terms
 
 KERNEL_WEIGHT = 0.05  # of one kernel, against 1 for a row that is alone in its group
 GROUP_WEIGHT = 0.7  # a group (model x chip x format) of n rows weighs n to this power
@@ -56,8 +56,8 @@ class Table:
         for term in terms(case):
             w, rounds, p = term.weight * term.bubble, term.rounds, term.passes
             self.kinds["pass"].append((i, plain, w * rounds, w * p.sequences, term.decode))
-            for op in operators_of(r, p):
-                self._operator(i, op, w, rounds, r.layout.tp, roofs, r.chip, case.engine, context, case.scale)
+            for op in scaled(operators_of(r, p), case.scale):
+                self._operator(i, op, w, rounds, r.layout.tp, roofs, r.chip, case.engine, context)
         if case.kind == "first":
             self.kinds["served"].append((i, plain, max((case.batch or 1.0) - 1.0, 0.0) / 2.0))
 
@@ -66,9 +66,9 @@ class Table:
         roofs = roof.roofs_of(chip, Layout(), ("bf16", kernel.operators[0].roof))
         context = lambda name, packing: self._context(kernel.engine, "kernels", chip, "fast", name, packing)
         for op in kernel.operators:
-            self._operator(i, op, 1.0, 1.0, 1, roofs, chip, kernel.engine, context, 1.0)
+            self._operator(i, op, 1.0, 1.0, 1, roofs, chip, kernel.engine, context)
 
-    def _operator(self, i, op, w, rounds, tp, roofs, chip, engine, context, scale):
+    def _operator(self, i, op, w, rounds, tp, roofs, chip, engine, context):
         """One operator of a pass (weight w) as a line of its kind's array."""
         share, shards = (1 if op.replicated else tp), min(tp, op.kv_shards)
         if op.group == "collective":
@@ -85,7 +85,7 @@ class Table:
             return
         packing = c.packing_of(op, c.COMPUTE_BITS[name])
         self.kinds["product"].append((
-            i, context(name, packing), w, op.load * op.flops / share, op.flops / (2 * op.tokens) / share, op.weight_bytes * scale * rounds / share, op.activation_bytes / share,
+            i, context(name, packing), w, op.load * op.flops / share, op.flops / (2 * op.tokens) / share, op.weight_bytes * rounds / share, op.activation_bytes / share,
             op.tokens / rounds, op.inner, op.count / c.mates_of(op.name), rounds, op.group == "experts", packing != "native", 1.0 - 1.0 / op.reach, peak, roofs.peaks["vector"], roofs.bandwidth))
 
     def _stack(self, entries):

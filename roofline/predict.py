@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from . import formats, memory, roof
+from . import calibration, memory, roof
 from .operators import Pass
 from .phase import attention_format, operators_of
 from .rows import Case
@@ -17,9 +17,6 @@ from .rows import Case
 _MEMORY_SHARE = 0.9
 # Most sequences that an engine runs together unless told otherwise.
 _MAX_BATCH = {"vllm": 256, "vllm-tpu": 256, "sglang": 1024, "tensorrt-llm": 2048}
-_PREFILL_CHUNK = {"llama.cpp": 512.0}  # llama.cpp's default micro-batch; every other engine takes 8,192 tokens or a whole prompt
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
     """weight x the time of one pass (or of Passes that share a step). rounds: the pieces a long prefill is cut into, each reading
@@ -35,7 +32,7 @@ class Term:
 
 def chunk_of(engine: str) -> float:
     """Tokens that an engine runs through the model at once in prefill."""
-    return _PREFILL_CHUNK.get(engine, float(memory.PREFILL_CHUNK))
+    return calibration.PREFILL_CHUNKS.get(engine, calibration.PREFILL_CHUNK)
 
 
 def _prefill(case: Case, sequences: float, weight: float = 1.0) -> Term:
@@ -109,6 +106,32 @@ def terms(case: Case) -> tuple:
     waves = max(1.0, case.batch / batch)
     return (Term(weight=prompt_weight * case.batch, passes=entering.passes, rounds=entering.rounds, bubble=entering.bubble, decode=False),
             _step(case, batch, case.output * waves))
+
+
+# ---- the expectation -------------------------------------------------------------------------------------------------
+
+
+def scaled(ops, scale: float):
+    """The operators with the weights of a file that is `scale` times as large as the format says."""
+    if abs(scale - 1.0) < 1e-9:
+        return ops
+    return [replace(op, weight_bytes=op.weight_bytes * scale) if op.tokens and op.group != "attention_core" else op for op in ops]
+
+
+def expected(case: Case) -> tuple:
+    """(expected, low, high) seconds of the row's quantity [s]; low and high bracket the 10th to 90th percentile of measurements."""
+    r = case.resolved
+    release = calibration.release_of(case.engine, case.version) if case.engine != "any" else ""
+    e = calibration.efficiency(case.engine, release, r.chip, calibration.wire_of(r.chip, r.layout))
+    roofs = roof.roofs_of(r.chip, r.layout, (r.compute, r.activations.compute, attention_format(r)), r.scenario.network)
+    total = 0.0
+    for term in terms(case):
+        ops = scaled(operators_of(r, term.passes), case.scale)
+        total += term.weight * term.bubble * calibration.expected_time(ops, roofs, r.layout, e, term.passes, term.rounds)
+    if case.kind == "first":
+        total = total * (1.0 + e.queue * max((case.batch or 1.0) - 1.0, 0.0) / 2.0) + e.first_s
+    low, high, _ = calibration.band(calibration.GROUPS[case.kind], case.engine, calibration.family_of(r.chip))
+    return total, total * low, total * high
 
 
 # ---- the limit -----------------------------------------------------------------------------------------------------

@@ -169,7 +169,8 @@ _CHIPS = {
     "jetson agx orin 64gb": "jetson-agx-orin-64gb", "jetson orin 64gb": "jetson-agx-orin-64gb", "jetson orin": "jetson-agx-orin-64gb", "jetson agx orin": "jetson-agx-orin-64gb", "jetson orin nano": "jetson-orin-nano-8gb",
     "mi250x 64gb": "mi250x-gcd", "mi250x": "mi250x-gcd", "tpu v7x": "tpu-v7", "tpu v6e": "tpu-v6e", "wormhole": "wormhole-n150", "blackhole p100 28gb": "blackhole-p100",
     "blackhole p150": "blackhole-p150", "blackhole": "blackhole-p150", "cpu 2x xeon gnr": "xeon-6980p", "cpu core i9-13900k ddr5-6400": "core-i9-13900k", "cpu raspberry pi 5": "raspberry-pi-5",
-    "cpu ampereone a192-32x": "ampereone-a192-32x", "cpu ampere altra max": "ampere-altra-max-128", "strix halo": "strix-halo-395", "ryzen ai max+ 395": "strix-halo-395",
+    "cpu ampereone a192-32x": "ampereone-a192-32x", "cpu ampere altra max": "ampere-altra-max-128", "cpu ampere altra max m128-30": "ampere-altra-max-128", "cpu radxa orion o6": "radxa-orion-o6", "cpu core ultra 265k": "core-ultra-265k", "cpu ampereone a192-26x": "ampereone-a192-26x",
+    "cpu 2x xeon 8480+": "xeon-8480plus", "gaudi 2": "gaudi2", "gaudi 3": "gaudi3", "rtx 3080 12gb": "rtx-3080-12gb", "strix halo": "strix-halo-395", "ryzen ai max+ 395": "strix-halo-395",
     "radeon 8060s": "strix-halo-395", "rtx 3060 12gb": "rtx-3060-12gb", "rtx 3060": "rtx-3060-12gb", "arc pro b60 24gb": "arc-pro-b60", "t4": "t4", "v100": "v100-sxm2-32gb", "trillium": "tpu-v6e",
 }
 _FILLER = {"nvidia", "geforce", "amd", "radeon", "instinct", "apple", "intel", "the", "gpu", "chip", "sxm", "sxm5", "sxm4", "blackwell", "cpu", "tesla", "board", "one", "class", "sxm2", "gpus", "generation"}
