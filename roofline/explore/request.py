@@ -143,6 +143,21 @@ def answered(space: Space, question: Question, progress=None) -> Answer:
     return judge(space, made, found, question)
 
 
+def space_of(base: Scenario, asked: dict) -> tuple:
+    """(Space, Question) of a form: `read`, but what the base scenario types over one chip's figures holds for that chip only."""
+    fields = dict(asked)
+    if _words(fields.get("chips", "all")) != [base.hardware]:
+        if base.usd_per_hour is not None and base.hardware != "custom":
+            fields["prices"] = {base.hardware: base.usd_per_hour} | (
+                fields["prices"] if isinstance(fields.get("prices"), dict) else dict(_prices(fields.get("prices")))
+            )
+        base = base.replace(
+            hardware="h100-sxm" if base.hardware == "custom" else base.hardware,
+            **dict.fromkeys(("peak", "bandwidth", "memory", "link", "usd_per_hour", "purchase_usd")),
+        )
+    return read(base, fields)
+
+
 def explore_request(request: dict, progress=None) -> dict:
     """The page's question: {"scenario": {...}, "explore": {fields, see FIELDS}} -> plain data, ready for JSON.
 
@@ -162,18 +177,7 @@ def explore_request(request: dict, progress=None) -> dict:
     base = Scenario.from_dict({k: v for k, v in (request.get("scenario") or {}).items() if v not in (None, "")})
     if ask == "sensitivity":
         return sensitivity(base, request.get("objective") or "cost", request.get("step") or 0.2, request.get("basis") or "limit")
-    fields = dict(request.get("explore") or {})
-    if _words(fields.get("chips", "all")) != [base.hardware]:
-        # What the form types over one chip's figures is not true of the others; its price stays that chip's.
-        if base.usd_per_hour is not None and base.hardware != "custom":
-            fields["prices"] = {base.hardware: base.usd_per_hour} | (
-                fields["prices"] if isinstance(fields.get("prices"), dict) else dict(_prices(fields.get("prices")))
-            )
-        base = base.replace(
-            hardware="h100-sxm" if base.hardware == "custom" else base.hardware,
-            **dict.fromkeys(("peak", "bandwidth", "memory", "link", "usd_per_hour", "purchase_usd")),
-        )
-    space, question = read(base, fields)
+    space, question = space_of(base, request.get("explore") or {})
     if ask == "fleet":
         given = {
             name: request[name]

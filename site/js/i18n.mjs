@@ -51,6 +51,9 @@ export function say(text) {
   return found ? text.replace(...found) : h("span", { lang: "en" }, text);
 }
 
+/** A list of short phrases of the engine, each in the reader's language where there is one. @param {string} text @returns {string} */
+export const phrases = (text) => (language === "en" ? text : text.split(", ").map((part) => { const found = sentences.find(([pattern]) => pattern.test(part)); return found ? part.replace(...found) : part; }).join(", "));
+
 /** A name the engine gives, in the reader's language where there is a word for it. @param {string} prefix @param {string} name */
 export const named = (prefix, name) => (has(`${prefix}.${name}`) ? t(`${prefix}.${name}`) : name);
 

@@ -153,7 +153,7 @@ function start() {
   readPalette();
   question.draw();
   sentence.draw();
-  tabs = new Tabs([operatorsTab(page.latest), timeTab(page.latest), memoryTab(page.latest), lazyTab(page, "serving"), sweepTab(page), leversTab(page), compareTab(page), ...["measured", "learn"].map((id) => lazyTab(page, id)), methodTab(page.latest)], (id) => { state.page.view = id === "operators" ? /** @type {any} */ (undefined) : id; state.writeAddress(); });
+  tabs = new Tabs([operatorsTab(page.latest), timeTab(page.latest), memoryTab(page.latest), lazyTab(page, "serving"), sweepTab(page), leversTab(page), compareTab(page), ...["explore", "measured", "learn"].map((id) => lazyTab(page, id)), methodTab(page.latest)], (id) => { state.page.view = id === "operators" ? /** @type {any} */ (undefined) : id; state.writeAddress(); });
   tabs.draw();
   show();
   showLever(lever, tryLever);

@@ -12,7 +12,7 @@ export function splitFragment(hash) {
   const question = [], page = /** @type {Record<string, string>} */ ({});
   for (const part of hash.replace(/^#/, "").split("&").filter(Boolean)) {
     const name = part.split("=")[0];
-    if (PAGE_KEYS.includes(name)) page[name] = decodeURIComponent(part.slice(name.length + 1));
+    if (PAGE_KEYS.includes(name) || name.startsWith("x.")) page[name] = decodeURIComponent(part.slice(name.length + 1));
     else question.push(part);
   }
   return { question: question.join("&"), page };
@@ -20,7 +20,7 @@ export function splitFragment(hash) {
 
 /** @param {string} question @param {Record<string, string>} page */
 export function joinFragment(question, page) {
-  const extra = PAGE_KEYS.filter((k) => page[k] !== undefined && page[k] !== null).map((k) => (page[k] === "" ? k : `${k}=${encodeURIComponent(page[k])}`));
+  const extra = [...PAGE_KEYS, ...Object.keys(page).filter((k) => k.startsWith("x.")).sort()].filter((k) => page[k] !== undefined && page[k] !== null).map((k) => (page[k] === "" ? k : `${k}=${encodeURIComponent(page[k])}`));
   return [question, ...extra].filter(Boolean).join("&");
 }
 

@@ -254,8 +254,18 @@ def _ping(_params: dict) -> dict:
 def _explore(params: dict) -> dict:
     if "explore" not in FEATURES:
         raise InputError("explore", "", "is not in this build")
-    from roofline import explore  # needs NumPy, which the worker loads first
+    from roofline import explore, view_explore  # they need NumPy, which the worker loads first
 
+    form, fields = params.get("form") or {}, params.get("fields") or {}
+    match params.get("do"):
+        case "step":
+            return view_explore.step(scenario_of(form), fields)
+        case "tornado":
+            return view_explore.tornado(form, params.get("objective") or "cost", params.get("step") or 0.2)
+        case "fleet":
+            return view_explore.fleet(form, fields, params.get("given") or {})
+        case "mixes":
+            return {"mixes": view_explore.mixes()}
     return explore.explore_request(params)
 
 

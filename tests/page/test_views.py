@@ -6,7 +6,7 @@ import pytest
 from steps import booted, sentence, settled, until
 from test_everybody import _axe
 
-VIEWS = ["serving", "measured", "learn"]
+VIEWS = ["serving", "explore", "measured", "learn"]
 
 
 def opened(page, view: str):
@@ -233,3 +233,64 @@ def test_a_dropped_file_is_placed(page):
     page.get_by_role("button", name="Your own").click()
     page.set_input_files("#own-file", files=[{"name": "bench.md", "mimeType": "text/plain", "buffer": TABLE.encode("utf-16")}])
     until(page, "document.querySelectorAll('#own-result tbody tr').length === 2", timeout=60_000)
+
+
+# ---- Explore ------------------------------------------------------------------------------------------------------------
+
+
+def found(page):
+    """Wait until the space is tried and its front stands."""
+    until(page, "document.querySelector('#explore-front.live') && document.querySelector('.trying').hidden && document.querySelectorAll('#panel-explore .best tbody tr').length > 0", timeout=90_000)
+
+
+def test_a_design_space_is_tried_and_its_winner_opened(fresh, site):
+    page = fresh()
+    booted(page, f"{site}#view=explore")
+    found(page)
+    text = page.inner_text("#panel-explore")
+    assert "meet the limits" in text and "Best:" in text and "Why not the others" in text
+    many = page.locator("#panel-explore .best tbody tr").count()
+    # A tighter limit on the time of a token leaves no more chips than before, at once, and stands in the link.
+    page.evaluate("(() => { const s = document.getElementById('x-tpot'); s.value = '0'; s.dispatchEvent(new Event('input', {bubbles: true})); })()")
+    until(page, f"document.querySelectorAll('#panel-explore .best tbody tr').length < {many}", timeout=20_000)
+    assert "x.tpot=5%20ms" in page.url
+    page.evaluate("(() => { const s = document.getElementById('x-tpot'); s.value = '6'; s.dispatchEvent(new Event('input', {bubbles: true})); })()")
+    until(page, f"document.querySelectorAll('#panel-explore .best tbody tr').length === {many}", timeout=20_000)
+    page.fill("#explore-filter", "h200")
+    until(page, "document.querySelectorAll('#panel-explore .best tbody tr').length === 1")
+    page.locator("#panel-explore .best tbody button").click()
+    until(page, "roofline.state.form.hardware === 'h200-sxm' && roofline.state.form.tp === '8'", timeout=20_000)
+    assert "H200" in sentence(page)
+
+
+def test_why_not_and_a_link_that_asks(fresh, site):
+    page = fresh()
+    booted(page, f"{site}#view=explore&x.vendors=NVIDIA&x.weights=bf16&x.devices=1")
+    until(page, "document.querySelector('#explore-why')", timeout=90_000)
+    assert page.input_value("#x-vendors") == "NVIDIA"
+    if not page.is_visible("#explore-why"):
+        page.locator("#panel-explore summary", has_text="Why not").click()
+    page.fill("#explore-why", "l40s")
+    until(page, "[...document.querySelectorAll('#panel-explore .fold')].at(-1).innerText.includes('does not fit')")
+
+
+def test_an_exploration_can_be_stopped_and_calculating_goes_on(fresh, site):
+    page = fresh()
+    booted(page, f"{site}#view=explore&x.weights=bf16,fp8,int4-g128,nvfp4,mxfp4&x.kv=auto,fp8,int4&x.devices=64")
+    until(page, "!document.querySelector('.trying')?.hidden && document.querySelector('.trying progress').value > 0", timeout=90_000)
+    page.get_by_role("button", name="Stop").click()
+    assert "Stopped" in page.inner_text("#panel-explore")
+    page.fill("#f-batch", "64")
+    settled(page)
+    assert " 64 requests" in sentence(page)
+
+
+def test_what_moves_the_answer_and_a_fleet(fresh, site):
+    page = fresh()
+    booted(page, f"{site}#view=explore&part=tornado")
+    until(page, "document.querySelectorAll('#panel-explore .tornado').length > 4", timeout=90_000)
+    page.get_by_role("button", name="Fleet").click()
+    until(page, "document.getElementById('panel-explore').innerText.includes('requests/s with')", timeout=60_000)
+    page.fill("#fleet-rate", "nothing")
+    page.press("#fleet-rate", "Tab")
+    until(page, "document.getElementById('fleet-error').textContent.length > 10")

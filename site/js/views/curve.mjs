@@ -33,8 +33,10 @@ export class Curve extends Chart {
   async draw({ range, x, y, lines = [], points = [], labels = [], arrows = [] }) {
     this.wanted = arguments[0];
     if (!this.doc) {
-      this.soon ??= this.embed();
+      if (!this.box.isConnected || !this.box.offsetParent) return; // the reader is elsewhere already; the next opening draws it
+      this.soon ??= this.embed().catch(() => { this.soon = null; this.box.replaceChildren(); });
       await this.soon;
+      if (!this.doc) return;
       if (!this.page.charts.includes(this)) this.page.charts.push(this);
       if (this.wanted !== arguments[0]) return;
     }

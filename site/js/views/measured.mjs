@@ -70,7 +70,7 @@ export function view(page) {
       main.curve.draw({ range, x: residual ? t("measured.time") : t(`measured.${basis}`), y: residual ? t(`measured.ratio.${basis}`) : t("measured.time"), points,
         lines: lines.map((f) => (residual ? { xs: [range.x0, range.x1], ys: [f, f], color: f === 1 ? "ink" : "muted", width: f === 1 ? 2 : 1, dash: f === 1 ? "solid" : "dashed" } : { xs: [range.x0, range.x1], ys: [range.x0 * f, range.x1 * f], color: f === 1 ? "ink" : "muted", width: f === 1 ? 2 : 1, dash: f === 1 ? "solid" : "dashed" })),
         labels: lines.map((f) => ({ x: residual ? range.x1 : Math.min(range.x1, range.y1 / f) / 1.05, y: residual ? f : Math.min(range.y1, range.x1 * f) / 1.05, text: f === 1 ? say : `${f} ×`, color: f === 1 ? "ink" : "muted", align: "right", dx: -6, dy: f === 1 ? 20 : -8 })) })
-        .then(() => { if (!main.listens) { main.listens = true; main.curve.onPick((/** @type {number[]} */ at) => { if (at.length) { picked = rows()[at[0]]; drawPoints(); drawPicked(); } }); } });
+        .then(() => { if (!main.listens && main.curve.doc) { main.listens = true; main.curve.onPick((/** @type {number[]} */ at) => { if (at.length) { picked = rows()[at[0]]; drawPoints(); drawPicked(); } }); } });
     }
     const kinds = [...new Set(found.map((/** @type {number} */ i) => column("kind")[i]))];
     fill(places.rows, h("div", { class: "legend" }, kinds.map((k) => h("span", {}, h("span", { class: LOOKS[k].color, "aria-hidden": "true" }, SIGNS[LOOKS[k].marker]), ` ${t(`measured.kind.${k}`)}`))),

@@ -1,0 +1,75 @@
+"""The Explore view's data: block by block the same answer as in one go, limits that only take away, and texts for everything shown."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+np = pytest.importorskip("numpy")
+
+from roofline import view_explore  # noqa: E402
+from roofline.errors import InputError  # noqa: E402
+from roofline.explore import explore_request  # noqa: E402
+from roofline.scenario import Scenario  # noqa: E402
+
+FORM = {"model": "llama-3.1-70b", "hardware": "h200-sxm", "weights": "fp8", "batch": "32", "prompt": "8k", "output": "512"}
+FIELDS = {"weights": "auto,fp8,int4-g128", "devices": "1,2,4,8", "tpot": "33 ms", "vendors": "NVIDIA"}
+
+
+def tried(form: dict, fields: dict) -> tuple:
+    """(answer, steps) of a whole exploration."""
+    steps = []
+    while True:
+        found = view_explore.step(Scenario.from_dict(form), fields)
+        steps.append(found)
+        if found["answer"]:
+            return found["answer"], steps
+
+
+def test_steps_end_in_the_answer_of_one_go():
+    answer, steps = tried(FORM, FIELDS)
+    whole = explore_request({"scenario": FORM, "explore": FIELDS})
+    assert [row["hardware"] for row in answer["rows"]] == [row["hardware"] for row in whole["best"]]
+    assert answer["winner"]["title"] == whole["best"][0]["text"]["title"]
+    assert [s["share"] for s in steps] == sorted(s["share"] for s in steps) and steps[-1]["share"] == 1
+    json.dumps(answer, allow_nan=False)
+    assert len(tried(FORM, FIELDS | {"tpot": "20 ms"})[1]) == 1  # the same space, only judged anew
+
+
+def test_tighter_limits_only_take_away():
+    met = [int(tried(FORM, FIELDS | {"tpot": limit})[0]["counts"]["met"].replace(",", "")) for limit in ("", "100 ms", "33 ms", "10 ms", "1 ms")]
+    assert met == sorted(met, reverse=True) and met[-1] < met[0]
+
+
+def test_the_front_is_not_beaten_by_any_point():
+    answer, _ = tried(FORM, FIELDS)
+    x, y = (np.array(answer["front"][k]) for k in "xy")
+    for point in answer["points"]:
+        beaten = (x > point["x"] * (1 + 1e-9)) & (y > point["y"] * (1 + 1e-9))
+        on = np.any(np.isclose(x, point["x"]) & np.isclose(y, point["y"]))
+        assert beaten.any() or on
+
+
+def test_nothing_that_meets_is_an_answer_too():
+    answer, _ = tried(FORM, FIELDS | {"tpot": "1 ns"})
+    assert answer["winner"] is None and not answer["rows"] and answer["why_not"]
+
+
+def test_a_space_too_large_for_a_browser_is_refused():
+    with pytest.raises(InputError, match="at most 2,000,000"):
+        view_explore.step(Scenario.from_dict(FORM), {"weights": "bf16,fp8,int8,int4-g128,nvfp4,mxfp4,q4_k_m,q8_0", "kv": "bf16,fp8,int8,int4", "devices": "1,2,4,8,16,32,64"})
+
+
+def test_the_tornado_is_the_sensitivity():
+    found = view_explore.tornado(FORM | {"devices": "2"}, "latency", 0.2)
+    assert found["rows"][0]["parameter"] == "bandwidth"  # decoding waits for memory
+    assert all(-1.0001 <= row[side] <= 1.0001 for row in found["rows"] for side in ("low_at", "high_at"))
+    json.dumps(found, allow_nan=False)
+
+
+@pytest.mark.parametrize("mix", [row["id"] for row in view_explore.mixes()] + ["prompt,output,requests_per_s\n1000,200,3\n8000,500,1"])
+def test_fleets_are_sized_and_written(mix):
+    found = view_explore.fleet(FORM, {"devices": "1,2,4,8"}, {"mix": mix, "rate": "10", "headroom": 0.2})
+    assert found["rows"] and found["why_not"] and all(isinstance(v, str) for v in found["rows"][0]["text"].values())
+    json.dumps(found, allow_nan=False)
