@@ -16,6 +16,7 @@ export function showBoot(engine) {
   const begin = () => { box.hidden = false; box.classList.remove("slow"); bar.value = 2; text.textContent = t("boot.engine-download"); talk(); };
   begin();
 
+  engine.addEventListener("start", begin);
   engine.addEventListener("progress", (/** @type {any} */ { detail }) => {
     const [from, to] = WEIGHT[detail.stage] ?? [0, 0];
     bar.value = from + (detail.total ? (to - from) * (detail.done / detail.total) : 0);
@@ -32,17 +33,17 @@ export function showBoot(engine) {
   engine.addEventListener("failed", (/** @type {any} */ { detail }) => {
     clearTimeout(words);
     box.hidden = true;
-    showFailure(engine, detail, begin);
+    showFailure(engine, detail);
   });
 }
 
-/** Say what went wrong, what still holds, and what can be done. @param {any} engine @param {any} detail @param {() => void} begin */
-function showFailure(engine, detail, begin) {
+/** Say what went wrong, what still holds, and what can be done. @param {any} engine @param {any} detail */
+function showFailure(engine, detail) {
   const report = [`Roofline ${engine.build.version}, build ${engine.build.build}`, navigator.userAgent, ...detail.history].join("\n");
   fill($("failure"),
     h("h2", {}, t("failure.title")), h("p", {}, t(`failure.${detail.stage}`)), h("p", {}, t("failure.still")),
     h("div", { class: "row" },
-      h("button", { type: "button", class: "solid", id: "retry", onclick: () => { $("failure").hidden = true; begin(); engine.start(); } }, t("retry")),
+      h("button", { type: "button", class: "solid", id: "retry", onclick: () => { $("failure").hidden = true; engine.start(); } }, t("retry")),
       h("button", { type: "button", class: "quiet", onclick: clearAndReload }, t("failure.clear"))),
     h("details", {}, h("summary", {}, t("failure.details")), h("pre", { tabindex: "0" }, report)));
   $("failure").hidden = false;

@@ -16,6 +16,9 @@ export class EngineError extends Error {
   }
 }
 
+/** What a WebAssembly engine says when it can answer nothing more. */
+const FATAL = /fatally failed|out of memory|out of bounds|unreachable|Maximum call stack/i;
+
 export class Engine extends EventTarget {
   /** @param {Build} build @param {string} workerUrl @param {string} base */
   constructor(build, workerUrl, base) {
@@ -39,6 +42,7 @@ export class Engine extends EventTarget {
   start() {
     this.failed = false;
     this.history = [];
+    this.dispatchEvent(new Event("start"));
     this.boot(this.build.snapshot ? "snapshot" : "plain");
   }
 
@@ -100,7 +104,10 @@ export class Engine extends EventTarget {
       const call = this.calls.get(data.id);
       this.calls.delete(data.id);
       if (!call) return;
-      if (data.error) return call.reject(new EngineError(data.error));
+      if (data.error) {
+        call.reject(new EngineError(data.error));
+        return FATAL.test(data.error.message) ? this.restart() : undefined;
+      }
       const answer = JSON.parse(data.text);
       if (answer.ok) call.resolve(answer.result);
       else call.reject(new EngineError(answer.error));
@@ -110,10 +117,19 @@ export class Engine extends EventTarget {
   /** Send one call now. @param {string} method @param {object} params @returns {Promise<any>} */
   send(method, params) {
     return new Promise((resolve, reject) => {
-      const id = this.nextId++;
-      this.calls.set(id, { resolve, reject });
+      const id = this.nextId++, late = setTimeout(() => this.restart(), PATIENCE_MS.call);
+      const done = (/** @type {Function} */ then) => (/** @type {any} */ value) => { clearTimeout(late); then(value); };
+      this.calls.set(id, { resolve: done(resolve), reject: done(reject) });
       this.worker?.postMessage({ type: "call", id, method, params: JSON.stringify({ v: PROTOCOL, id, method, params }) });
     });
+  }
+
+  /** Python does not answer any more: what was asked of it fails, and it starts anew. */
+  restart() {
+    this.ready = false;
+    for (const { reject } of this.calls.values()) reject(new EngineError({ kind: "load", message: "Python did not answer and is started anew." }));
+    this.calls.clear();
+    this.start();
   }
 
   /** Ask in turn; every such call is answered. @param {string} method @param {object} params @returns {Promise<any>} */

@@ -4,8 +4,11 @@
 import { $, toast } from "./dom.mjs";
 import { t } from "./i18n.mjs";
 
-/** @param {() => boolean} touched whether the visitor has done anything that a reload would disturb */
+let kept = false;
+/** Once a page. @param {() => boolean} touched whether the visitor has done anything that a reload would disturb */
 export async function keepOffline(touched) {
+  if (kept) return;
+  kept = true;
   const mark = $("net");
   const draw = () => {
     mark.hidden = navigator.onLine;
