@@ -10,7 +10,7 @@ from steps import edit, sentence, settled, until
 # Everything that can take the focus and can be seen, outside dialogs.
 REACHABLE = """() => {
   const all = [...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex]")];
-  globalThis.reachable = all.filter((e) => e.tabIndex >= 0 && !e.disabled && e.checkVisibility({ contentVisibilityAuto: false, visibilityProperty: true }) && !e.closest("dialog"));
+  globalThis.reachable = all.filter((e) => e.tabIndex >= 0 && !e.disabled && e.checkVisibility({ contentVisibilityAuto: false, visibilityProperty: true }) && !e.closest("dialog, #toast")); // a toast comes and goes by itself
   return reachable.length;
 }"""
 HERE = """() => {
