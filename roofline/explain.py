@@ -20,7 +20,7 @@ def explain(report: dict, key: str, arch=None) -> dict:
 
     >>> from roofline.scenario import Scenario
     >>> from roofline.report import evaluate
-    >>> [s["key"] for s in explain(evaluate(Scenario()).to_dict(), "user")["steps"]][-1]
+    >>> [s["key"] for s in explain(evaluate(Scenario(engine="none")).to_dict(), "user")["steps"]][-1]
     'user'
     """
     serving, decode = report["serving"], report["decode"]
