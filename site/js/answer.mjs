@@ -2,7 +2,7 @@
 // The answer beside the sentence: key figures, warnings, the chart's finding, its legend and the table behind it.
 
 import { $, h, fill, mark, number } from "./dom.mjs";
-import { language, named, rich, t } from "./i18n.mjs";
+import { named, rich, say, t } from "./i18n.mjs";
 
 /** @param {any} view @param {(key: string) => void} explain open the working of a figure */
 export function showFigures(view, explain) {
@@ -21,7 +21,7 @@ export function showFigures(view, explain) {
 export function showNotices(warnings, notices = []) {
   const rows = [...notices.map((text) => ({ code: "link", text })), ...warnings];
   fill($("notices"), rows.length ? h("ul", {}, rows.map((w) => h("li", { class: w.code === "memory" || w.code === "precision" ? "serious" : "" }, mark(w.code === "memory" || w.code === "precision" ? "misfit" : ""), " ",
-    h("span", { lang: language === "en" ? null : "en" }, w.text)))) : null);
+    h("span", {}, say(w.text))))) : null);
 }
 
 /** What the chart shows, as a sentence, and its legend. @param {any} view */

@@ -2,7 +2,7 @@
 // The question: every field of the form, built from one table, bound to the state. Values are text; Python reads the units.
 
 import { $, h, fill, toast } from "./dom.mjs";
-import { named, t } from "./i18n.mjs";
+import { named, say, t } from "./i18n.mjs";
 import { data } from "./lazy.mjs";
 import { pick } from "./picker.mjs";
 import { PRESETS, presetOf } from "./presets.mjs";
@@ -181,7 +181,7 @@ export class Question {
     const name = ALIASES[error.field ?? ""] ?? error.field ?? "", place = $(`e-${name}`), entry = this.inputs.get(name);
     if (!place || !entry) return false;
     entry.input.setAttribute("aria-invalid", "true");
-    place.textContent = error.message;
+    fill(place, say(error.message));
     place.hidden = false;
     const fold = place.closest("details");
     if (fold) fold.open = true;

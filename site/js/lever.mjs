@@ -2,7 +2,7 @@
 // One line under the sentence: the first change of software that helps, with a button that tries it.
 
 import { $, fill, h } from "./dom.mjs";
-import { rich, t } from "./i18n.mjs";
+import { rich, say, t } from "./i18n.mjs";
 
 // Changes of software that leave the load and the chips alone.
 const SOFT = /^(weights-fp8|weights-nvfp4|kv-fp8|fused|paged|ep|no-speculation)$/;
@@ -12,5 +12,5 @@ export const firstOf = (rows) => rows.find((r) => SOFT.test(r.id) && r.good.tpot
 
 /** Say it, or nothing; the line keeps its place, so that nothing below it moves. @param {any} row @param {(row: any) => void} apply */
 export function showLever(row, apply) {
-  fill($("lever"), row ? [...rich("lever.first", { title: row.title, gain: h("span", { class: "num" }, row.gain.tpot) }), " ", h("button", { type: "button", class: "link", onclick: () => apply(row) }, t("lever.try"))] : "");
+  fill($("lever"), row ? [...rich("lever.first", { title: say(row.title), gain: h("span", { class: "num" }, row.gain.tpot) }), " ", h("button", { type: "button", class: "link", onclick: () => apply(row) }, t("lever.try"))] : "");
 }

@@ -19,7 +19,7 @@ import { memoryTab, methodTab, operatorsTab, timeTab } from "./panels.mjs";
 import { Sentence } from "./sentence.mjs";
 import { openShare } from "./share.mjs";
 import { State, joinFragment } from "./state.mjs";
-import { compareTab, leversTab, sweepTab } from "./studies.mjs";
+import { compareTab, sweepTab } from "./studies.mjs";
 import { keepStill } from "./still.mjs";
 import { Tabs } from "./tabs.mjs";
 
@@ -153,7 +153,7 @@ function start() {
   readPalette();
   question.draw();
   sentence.draw();
-  tabs = new Tabs([operatorsTab(page.latest), timeTab(page.latest), memoryTab(page.latest), lazyTab(page, "serving"), sweepTab(page), leversTab(page), compareTab(page), ...["explore", "measured", "learn"].map((id) => lazyTab(page, id)), methodTab(page.latest)], (id) => { state.page.view = id === "operators" ? /** @type {any} */ (undefined) : id; state.writeAddress(); });
+  tabs = new Tabs([operatorsTab(page.latest), timeTab(page.latest), memoryTab(page.latest), lazyTab(page, "serving"), sweepTab(page), lazyTab(page, "levers"), compareTab(page), ...["explore", "measured", "learn"].map((id) => lazyTab(page, id)), methodTab(page.latest)], (id) => { state.page.view = id === "operators" ? /** @type {any} */ (undefined) : id; state.writeAddress(); });
   tabs.draw();
   show();
   showLever(lever, tryLever);

@@ -1,9 +1,9 @@
 // @ts-check
-// The panels that ask Python for more than the answer: Sweep, Levers (with layouts) and Compare.
+// The panels that ask Python for more than the answer: Sweep and Compare.
 
 import { bound } from "./answer.mjs";
 import { Chart } from "./charts.mjs";
-import { h, fill, toast } from "./dom.mjs";
+import { h, fill } from "./dom.mjs";
 import { named, rich, t } from "./i18n.mjs";
 import { segmented, table } from "./tabs.mjs";
 
@@ -63,37 +63,6 @@ export function sweepTab(page) {
     study(page, panel, "sweep", { form: page.state.form, axis }, draw);
   };
   return { id: "sweep", open };
-}
-
-/** @param {Page} page */
-export function leversTab(page) {
-  let goal = "tpot";
-  const goals = ["tpot", "ttft", "throughput", "cost", "memory"];
-  const open = (/** @type {HTMLElement} */ panel) => study(page, panel, "levers", { form: page.state.form, goal }, (result) => {
-    const cell = (/** @type {any} */ row, /** @type {string} */ key) => {
-      if (key === "title") return h("span", { class: "wide" }, row.title, h("small", { class: "block" }, row.price === "none" ? "" : row.price));
-      if (key === "bound") return bound(row.bound);
-      if (key === "apply") return h("button", { type: "button", class: "quiet", "aria-label": `${t("apply")}: ${row.title}`, onclick: () => { page.state.set(row.change, { push: true }); toast(t("applied", { what: row.title }), t("undo"), () => page.state.undo()); } }, t("apply"));
-      return h("span", { class: row.good[key] > 0 ? "better" : row.good[key] < 0 ? "worse" : "" }, row.gain[key]);
-    };
-    const flips = result.flips;
-    fill(panel,
-      h("div", { class: "panel-top" }, segmented(t("levers.goal"), goals.map((id) => ({ id, text: t(`goal.${id}`) })), goal, (id) => { goal = id; open(panel); }), h("p", { class: "hint" }, t("levers.hint"))),
-      table({ caption: t("tab.levers"), rows: result.rows, cell, columns: [{ key: "title", label: t("levers.change") }, ...goals.map((g) => ({ key: g, label: t(`goal.${g}`), num: true })), { key: "bound", label: t("levers.then") }, { key: "apply", label: h("span", { class: "sr" }, t("apply")) }] }),
-      h("h3", {}, t("flips")), h("ul", { class: "flips" },
-        flips.groups.map((/** @type {any} */ f) => h("li", {}, ...rich("flips.group", { group: named("group", f.group), batch: h("span", { class: "num" }, f.batch) }))),
-        flips.kv_context ? h("li", {}, ...rich("flips.kv", { context: h("span", { class: "num" }, flips.kv_context) })) : null,
-        flips.speculation ? h("li", {}, ...rich("flips.speculation", { batch: h("span", { class: "num" }, flips.speculation) })) : null),
-      h("details", { class: "fold", ontoggle: (/** @type {any} */ e) => { if (e.target.open) layouts(e.target.querySelector(".layouts")); } }, h("summary", {}, t("layouts")), h("div", { class: "layouts" })));
-  });
-  const layouts = (/** @type {HTMLElement} */ place) => study(page, place, "layouts", { form: page.state.form, goal: goal === "tpot" || goal === "ttft" ? goal : "throughput" }, (result) => {
-    const names = ["tp", "pp", "ep", "dp", "batch"];
-    fill(place, h("p", { class: "hint" }, t("layouts.hint", result)), table({
-      caption: t("layouts"), rows: result.rows, columns: [...names.map((key) => ({ key, label: named("short", key), num: true })), ...["tpot", "ttft", "user", "total"].map((key) => ({ key, label: t(`figure.${key}`), num: true })), { key: "bound", label: t("op.bound") }, { key: "apply", label: h("span", { class: "sr" }, t("apply")) }],
-      cell: (row, key) => (key === "bound" ? bound(row.bound) : key === "apply" ? h("button", { type: "button", class: "quiet", onclick: () => page.state.set({ devices: result.devices, ...Object.fromEntries(names.map((n) => [n, row[n]])) }, { push: true }) }, t("apply")) : row[key]),
-    }));
-  });
-  return { id: "levers", open };
 }
 
 /** @param {Page} page */

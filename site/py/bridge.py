@@ -13,7 +13,7 @@ from functools import lru_cache
 from importlib.util import find_spec
 
 import roofline
-from roofline import catalogue, chart_data, formats, hardware, levers, view, view_learn, view_own, view_serving
+from roofline import catalogue, chart_data, formats, hardware, levers, view, view_learn, view_levers, view_own, view_serving
 from roofline import explain as working
 from roofline.errors import InputError
 from roofline.model import kv_bytes_per_token, parameters
@@ -170,7 +170,9 @@ def _explain(params: dict) -> dict:
 
 
 def _levers(params: dict) -> dict:
-    """{form, goal} -> every lever tried, best first, and where the answer flips."""
+    """{form, goal} -> every lever tried, best first, and where the answer flips; with chart, arrows under the roof and what is in use."""
+    if params.get("chart"):
+        return view_levers.shown(scenario_of(params.get("form", {})), params.get("goal", "tpot"))
     return view.levers(levers.levers(scenario_of(params.get("form", {})), params.get("goal", "tpot")))
 
 
@@ -317,7 +319,7 @@ def warm() -> None:
     calls = [("evaluate", {"form": form}), ("evaluate", {"form": form | {"weights": "q4_k_m"}}), ("evaluate", {"form": form | {"hardware": "h1oo"}}),
              ("evaluate", {"form": {"model": "pasted", "config": config, "hardware": "rtx-4090"}}), ("parse_config", {"text": config}), ("parse_config", {"text": "{"}),
              ("link", {"form": form}), ("from_link", {"fragment": Scenario(model="pasted", config=config).to_fragment()}), ("sweep", {"form": form}),
-             ("sweep", {"form": form, "axis": "devices", "trail": True}), ("levers", {"form": form}), ("layouts", {"form": form}), ("compare", {"a": form, "b": form | {"batch": "64"}}),
+             ("sweep", {"form": form, "axis": "devices", "trail": True}), ("levers", {"form": form}), ("levers", {"form": form, "chart": True}), ("layouts", {"form": form}), ("compare", {"a": form, "b": form | {"batch": "64"}}),
              ("evaluate", {"form": form | {"draft": "3", "rate": "1", "chunk": "512", "prefill_hardware": "h100-sxm"}}),
              ("learn", {"form": form, "knob": {"field": "hardware", "values": ["h100-sxm"]}}), *(("serving", {"form": form | {"model": "deepseek-v3", "draft": "2", "rate": "1", "chunk": "512", "prefill_hardware": "h100-sxm"}, "part": part}) for part in view_serving.PARTS), ("queue", {"form": form}), ("export", {"form": form}), ("ping", {}), *(("explain", {"form": form, "key": key}) for key in working.KEYS), ("nonsense", {})]
     for method, params in calls:

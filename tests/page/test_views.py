@@ -6,7 +6,7 @@ import pytest
 from steps import booted, sentence, settled, until
 from test_everybody import _axe
 
-VIEWS = ["serving", "explore", "measured", "learn"]
+VIEWS = ["serving", "levers", "explore", "measured", "learn"]
 
 
 def opened(page, view: str):
@@ -294,3 +294,27 @@ def test_what_moves_the_answer_and_a_fleet(fresh, site):
     page.fill("#fleet-rate", "nothing")
     page.press("#fleet-rate", "Tab")
     until(page, "document.getElementById('fleet-error').textContent.length > 10")
+
+
+# ---- Levers -------------------------------------------------------------------------------------------------------------
+
+
+def test_levers_are_arrows_that_can_be_tried(page):
+    panel = opened(page, "levers")
+    answered(page, "levers")
+    until(page, "document.querySelector('#levers-chart.live')", timeout=15_000)
+    arrows = lambda: page.evaluate("(() => { const d = roofline.charts.find((c) => c.name === 'arrows').model('arrows').data; return Array.from(d.x0, (x, i) => [x, d.y0[i], d.x1[i], d.y1[i]]); })()")
+    drawn = arrows()
+    assert 3 <= len(drawn) <= 8 and len({(a[0], a[1]) for a in drawn}) == 1  # all start at the decode point
+    decode = page.evaluate("[roofline.latest().chart.phases.x[1], roofline.latest().chart.phases.y[1]]")
+    assert abs(drawn[0][0] / decode[0] - 1) < 1e-6 and abs(drawn[0][1] / decode[1] - 1) < 1e-6
+    assert "KV cache" in panel.inner_text() and "Already in use" in panel.inner_text()
+    panel.get_by_role("button", name="Memory", exact=True).click()
+    answered(page, "levers")
+    panel.get_by_role("button", name="Time per token", exact=True).click()
+    answered(page, "levers")
+    panel.get_by_role("button", name="Try it: FP8 KV cache").click()
+    settled(page)
+    assert page.input_value("#f-kv") == "fp8"
+    page.click("#undo")
+    settled(page)

@@ -1,0 +1,66 @@
+// @ts-check
+// Levers: each is this very question with one change, drawn as an arrow from the old point to the new one, with its gains and its price.
+
+import { bound } from "../answer.mjs";
+import { debounce, fill, h, toast } from "../dom.mjs";
+import { named, phrases, rich, say, t } from "../i18n.mjs";
+import { segmented, table } from "../tabs.mjs";
+import { failed, figure, newest } from "./common.mjs";
+import { Curve, apart } from "./curve.mjs";
+
+const GOALS = ["tpot", "ttft", "throughput", "per_chip", "cost", "memory"];
+
+/** @param {any} page */
+export function view(page) {
+  const { state, engine } = page, ask = newest(engine), chart = figure("levers-chart", ""), curve = new Curve(page, chart.box, "arrows"), place = h("div");
+  /** @type {HTMLElement} */ let panel;
+  let goal = "tpot";
+
+  const attempt = (/** @type {any} */ row) => { state.set(row.change, { push: true }); toast(t("applied", { what: phrases(row.title) }), t("undo"), () => state.undo()); };
+  const gain = (/** @type {any} */ row, /** @type {string} */ key) => h("span", { class: row.good[key] > 0 ? "better" : row.good[key] < 0 ? "worse" : "" }, row.gain[key]);
+
+  /** @param {any} result */
+  function show(result) {
+    const rows = result.rows.map((/** @type {any} */ r) => ({ ...r, className: r.arrow ? "drawn" : "" })), flips = result.flips, best = rows.find((/** @type {any} */ r) => r.arrow);
+    chart.whole.hidden = !result.chart?.arrows.length;
+    if (!chart.whole.hidden) draw(result.chart, best);
+    fill(place,
+      table({ caption: t("tab.levers"), rows, columns: [{ key: "title", label: t("levers.change") }, ...GOALS.map((g) => ({ key: g, label: t(`goal.${g}`), num: true })), { key: "bound", label: t("levers.then") }],
+        cell: (row, key) => (key === "title" ? h("span", { class: "wide" }, row.arrow && h("b", { class: "arrow-number", title: t("levers.arrow") }, row.arrow), say(row.title), h("small", { class: "block" }, row.price === "none" || row.price === "none besides" ? "" : say(row.price)),
+          h("button", { type: "button", class: "link", "aria-label": `${t("lever.try")}: ${phrases(row.title)}`, onclick: () => attempt(row) }, t("lever.try"))) : key === "bound" ? bound(row.bound) : gain(row, key)) }),
+      result.in_use.length ? [h("h3", {}, t("levers.in_use")), h("p", { class: "hint" }, t("levers.in_use.hint")), table({ caption: t("levers.in_use"), rows: result.in_use, columns: [{ key: "title", label: t("levers.change") }, ...GOALS.map((g) => ({ key: g, label: t(`goal.${g}`), num: true }))], cell: (row, key) => (key === "title" ? say(row.title) : gain(row, key)) })] : null,
+      h("h3", {}, t("flips")), h("ul", { class: "flips" }, flips.groups.map((/** @type {any} */ f) => h("li", {}, ...rich("flips.group", { group: named("group", f.group), batch: h("span", { class: "num" }, f.batch) }))),
+        flips.kv_context ? h("li", {}, ...rich("flips.kv", { context: h("span", { class: "num" }, flips.kv_context) })) : null));
+  }
+
+  /** @param {any} c @param {any} best */
+  function draw(c, best) {
+    fill(chart.finding, ...rich("levers.finding", { phase: t(`phase.${c.phase}.the`), title: h("strong", {}, say(best.title)), gain: h("span", { class: "num" }, best.gain[goal]), goal: t(`goal.${goal}`) }));
+    curve.draw({ range: c.range, x: t("chart.x.short"), y: t("chart.y"),
+      lines: c.lines.map((/** @type {any} */ l) => ({ xs: l.xs, ys: l.ys, color: l.color, width: l.own ? 2.5 : 1.2, alpha: l.own ? 1 : 0.55, dash: l.own ? "solid" : "dashed" })),
+      arrows: c.arrows.map((/** @type {any} */ a) => ({ ...a, color: "accent" })),
+      points: [{ x: c.x, y: c.y, color: c.role, size: 16, marker: c.phase === "prefill" ? "square" : "circle", title: t("levers.now"), tip: c.at }, ...c.arrows.map((/** @type {any} */ a) => ({ x: a.x1, y: a.y1, color: a.color, size: 7, title: `${a.n}. ${phrases(a.title)}`, tip: a.tip }))],
+      labels: [...apart(c.arrows.map((/** @type {any} */ a) => ({ x: a.x1, y: a.y1, text: String(a.n), color: "accent", dx: 9 })), c.range, 260), ...c.lines.filter((/** @type {any} */ l) => l.own && l.color === "compute").map((/** @type {any} */ l) => ({ x: l.xs[1], y: l.ys[1], text: l.label, color: l.color, align: "right", dx: -4, dy: -9 }))] });
+  }
+
+  async function update() {
+    if (!engine.ready) return fill(place, h("p", { class: "hint" }, t("waiting")));
+    const form = state.form, wanted = goal;
+    panel.classList.add("busy");
+    try {
+      const result = await ask("levers", { form, goal, chart: true });
+      if (!result || panel.hidden || form !== state.form || wanted !== goal) return;
+      panel.classList.remove("busy");
+      show(result);
+    } catch (error) { if (/** @type {any} */ (error).kind !== "input") failed(place, error); }
+  }
+
+  /** @param {HTMLElement} target */
+  function open(target) {
+    panel = target;
+    chart.whole.hidden = true;
+    fill(panel, h("div", { class: "panel-top" }, segmented(t("levers.goal"), GOALS.map((id) => ({ id, text: t(`goal.${id}`) })), goal, (id) => { goal = id; open(panel); panel.querySelector("[aria-pressed=true]")?.focus(); }), h("p", { class: "hint" }, t("levers.hint"))), chart.whole, place);
+    update();
+  }
+  return { open, update: debounce(update, 80) };
+}
