@@ -7,7 +7,7 @@ import shutil
 import pytest
 import server
 from bidi import Firefox
-from steps import DIST
+from steps import DIST, until
 
 PROGRAM = next((p for p in map(shutil.which, ("firefox-esr", "firefox")) if p), None)
 pytestmark = pytest.mark.skipif(not PROGRAM, reason="no Firefox; on Debian: apt-get install firefox-esr")
@@ -45,9 +45,10 @@ def test_it_boots_from_the_snapshot_and_answers(opened):
 def test_it_gives_chromium_the_same_answer(opened, page):
     opened.evaluate("roofline.state.replace(roofline.state.default)")
     edit(opened, "33")
+    page.evaluate("roofline.state.replace(roofline.state.default)")
     page.fill("#f-batch", "33")
-    while "33 requests" not in page.evaluate("roofline.sentence.text()"):
-        page.wait_for_timeout(20)
+    until(page, "roofline.sentence.text().includes('33 requests') && !document.documentElement.classList.contains('asking')", timeout=15_000)
+    page.wait_for_timeout(500)
     assert opened.evaluate("document.getElementById('figures').innerText").split() == page.inner_text("#figures").split()
 
 
