@@ -56,9 +56,15 @@ def test_error_tables_add_up(found):
     assert row["reached"] == view_measured.percent(median(mine))
 
 
+def test_what_the_fit_never_saw_is_told_apart(found):
+    assert found["basis"] == "expected" and found["unseen"]
+    assert [row["engine"] for row in found["unseen"] if row["kind"] == "prefill, static"][0] == "all engines"
+    assert view_measured.measured(None)["basis"] == "limit" and view_measured.measured(None)["unseen"] == []
+
+
 def test_expectations_are_told_where_there_are_any():
     told = view_measured.measured(lambda case: (1.1 * case.measured_s, case.measured_s, 2 * case.measured_s))
-    assert told["summary"]["median"].startswith("9.1") and told["summary"]["inside"].startswith("100")  # 1 / 1.1 is 9.1 % off
+    assert told["summary"]["median"].startswith("10") and told["summary"]["inside"].startswith("100")
 
 
 def test_a_llama_bench_table_is_placed_on_the_chip_of_the_question():

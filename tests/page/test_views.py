@@ -201,6 +201,8 @@ def test_measurements_are_filtered_picked_and_opened(page):
 def test_errors_lead_to_their_points(page):
     panel = opened(page, "measured")
     panel.get_by_role("button", name="Errors").click()
+    assert "never saw" in panel.inner_text() and "all engines" in panel.inner_text()
+    panel.get_by_role("button", name="Engine", exact=True).click()
     panel.get_by_role("button", name="llama.cpp").click()
     until(page, "document.getElementById('measured-engine')?.value === 'llama.cpp'")
     page.select_option("#measured-engine", "")

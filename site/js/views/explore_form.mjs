@@ -11,7 +11,7 @@ const OBJECTIVES = ["cost", "output-cost", "throughput", "latency", "ttft-alone"
 const WEIGHTS = ["auto", "bf16", "fp8", "int4-g128", "nvfp4", "mxfp4"], KV = ["auto", "fp8", "int4"];
 const COUNTS = ["1", "2", "4", "8", "16", "32", "64"];
 const MORE = ["batches", "prompts", "outputs", "hits", "drafts", "prefill", "levers", "usd_per_million", "requests", "most_chips"];
-const DEFAULTS = /** @type {Record<string, string>} */ ({ devices: "8", weights: "auto,fp8", tpot: "33 ms", objective: "cost" });
+const DEFAULTS = /** @type {Record<string, string>} */ ({ devices: "8", weights: "auto,fp8", tpot: "33 ms", objective: "cost", basis: "limit" });
 
 /** @param {any} page @param {() => void} changed */
 export function form(page, changed) {
@@ -31,7 +31,7 @@ export function form(page, changed) {
   /** The fields as Python takes them. */
   function fields() {
     const found = /** @type {Record<string, string>} */ ({});
-    for (const name of ["vendors", "kinds", "chips", "weights", "kv", "tpot", "ttft_alone", "budget", "objective", ...MORE]) if (get(name)) found[name] = get(name);
+    for (const name of ["vendors", "kinds", "chips", "weights", "kv", "tpot", "ttft_alone", "budget", "objective", "basis", ...MORE]) if (get(name)) found[name] = get(name);
     found.devices = COUNTS.slice(0, COUNTS.indexOf(get("devices")) + 1).join() || get("devices");
     return found;
   }
@@ -74,7 +74,7 @@ export function form(page, changed) {
     const chipsKnown = page.question.catalogue.chips, of = (/** @type {string} */ key) => ["", ...new Set(chipsKnown.map((/** @type {any} */ c) => c[key]))];
     const made = /** @type {Record<string, () => any>} */ ({
       objective: () => select("objective", OBJECTIVES, (c) => t(`explore.objective.${c}`), ""), vendors: () => select("vendors", of("vendor"), (c) => c || t("measured.all")), kinds: () => select("kinds", of("kind"), (c) => (c ? named("explore.kind", c) : t("measured.all")), ""), devices: () => select("devices", COUNTS, (c) => c),
-      weights: () => several("weights", WEIGHTS), kv: () => several("kv", KV), chips, tpot: () => slider("tpot", TPOT), ttft_alone: () => slider("ttft_alone", TTFT), budget: () => text("budget"),
+      weights: () => several("weights", WEIGHTS), kv: () => several("kv", KV), chips, basis: () => select("basis", ["limit", "expected"], (c) => t(`explore.basis.${c}`)), tpot: () => slider("tpot", TPOT), ttft_alone: () => slider("ttft_alone", TTFT), budget: () => text("budget"),
     });
     const names = only ?? Object.keys(made);
     return h("div", { class: "ask-space" }, h("p", { class: "hint" }, t("explore.hint")), h("div", { class: "row" }, names.map((name) => made[name]())),

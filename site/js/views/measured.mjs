@@ -2,7 +2,7 @@
 // Measured: the shipped measurements beside what the calculator says of them, and a measurement of one's own under the roof.
 
 import { fill, h } from "../dom.mjs";
-import { rich, t } from "../i18n.mjs";
+import { rich, say, t } from "../i18n.mjs";
 import { data } from "../lazy.mjs";
 import { segmented, table } from "../tabs.mjs";
 import { facts, failed, figure, partOf, save } from "./common.mjs";
@@ -24,7 +24,7 @@ export function view(page) {
   /** @type {any} */ let all = null;
   /** @type {HTMLElement} */ let panel;
   const wanted = /** @type {Record<string, string>} */ ({}), charts = /** @type {Record<string, any>} */ ({});
-  let part = "points", basis = "limit", residual = false, shown = PAGE, by = "engine";
+  let part = "points", basis = "limit", residual = false, shown = PAGE, by = "unseen";
   /** @type {number | null} */ let picked = null;
   const places = { finding: h("div"), rows: h("div"), one: h("div", { class: "picked", "aria-live": "polite" }) };
 
@@ -59,17 +59,17 @@ export function view(page) {
 
   function drawPoints() {
     const found = rows(), xs = found.map((/** @type {number} */ i) => column(basis)[i]), ys = found.map((/** @type {number} */ i) => column("measured")[i]);
-    const main = chart(residual ? "residuals" : "measured"), say = t(`measured.${basis}.short`);
+    const main = chart(residual ? "residuals" : "measured"), what = t(`measured.${basis}.short`);
     fill(places.finding, h("p", {}, ...rich(`measured.told.${basis}`, Object.fromEntries(Object.entries(all.summary).map(([k, v]) => [k, h("span", { class: "num" }, v)])))));
     fill(main.finding, t("measured.shown", { n: found.length, of: column("id").length }), " ", ...rich(`measured.finding.${residual ? "residuals" : "points"}.${basis}`));
     if (found.length) {
       const lines = [1, ...(basis === "limit" ? [2, 5] : [0.5, 2])], low = Math.min(...xs) / 2, high = Math.max(...xs) * 2;
       const points = found.map((/** @type {number} */ i, /** @type {number} */ k) => ({ x: residual ? ys[k] : xs[k], y: residual ? ys[k] / xs[k] : ys[k], ...LOOKS[column("kind")[i]], size: i === picked ? 14 : 7, alpha: i === picked ? 1 : 0.55,
-        title: `${name("model", column("model")[i])}, ${column("chips")[i]} × ${name("chip", column("chip")[i])}`, tip: `${column("engine")[i]}, ${column("weights")[i]}: ${column("text")[i]}, ${say} ${column(`${basis}_text`)[i]}` }));
+        title: `${name("model", column("model")[i])}, ${column("chips")[i]} × ${name("chip", column("chip")[i])}`, tip: `${column("engine")[i]}, ${column("weights")[i]}: ${column("text")[i]}, ${what} ${column(`${basis}_text`)[i]}` }));
       const range = residual ? around(ys, [...points.map((/** @type {any} */ p) => p.y), 0.5, 2], 2, 2) : { x0: low, x1: high, y0: Math.min(low, ...ys) / 1.5, y1: Math.max(high, ...ys) * 1.5 };
       main.curve.draw({ range, x: residual ? t("measured.time") : t(`measured.${basis}`), y: residual ? t(`measured.ratio.${basis}`) : t("measured.time"), points,
         lines: lines.map((f) => (residual ? { xs: [range.x0, range.x1], ys: [f, f], color: f === 1 ? "ink" : "muted", width: f === 1 ? 2 : 1, dash: f === 1 ? "solid" : "dashed" } : { xs: [range.x0, range.x1], ys: [range.x0 * f, range.x1 * f], color: f === 1 ? "ink" : "muted", width: f === 1 ? 2 : 1, dash: f === 1 ? "solid" : "dashed" })),
-        labels: lines.map((f) => ({ x: residual ? range.x1 : Math.min(range.x1, range.y1 / f) / 1.05, y: residual ? f : Math.min(range.y1, range.x1 * f) / 1.05, text: f === 1 ? say : `${f} ×`, color: f === 1 ? "ink" : "muted", align: "right", dx: -6, dy: f === 1 ? 20 : -8 })) })
+        labels: lines.map((f) => ({ x: residual ? range.x1 : Math.min(range.x1, range.y1 / f) / 1.05, y: residual ? f : Math.min(range.y1, range.x1 * f) / 1.05, text: f === 1 ? what : `${f} ×`, color: f === 1 ? "ink" : "muted", align: "right", dx: -6, dy: f === 1 ? 20 : -8 })) })
         .then(() => { if (!main.listens && main.curve.doc) { main.listens = true; main.curve.onPick((/** @type {number[]} */ at) => { if (at.length) { picked = rows()[at[0]]; drawPoints(); drawPicked(); } }); } });
     }
     const kinds = [...new Set(found.map((/** @type {number} */ i) => column("kind")[i]))];
@@ -92,16 +92,20 @@ export function view(page) {
   const select = (/** @type {string} */ f) => h("div", { class: "field small" }, h("label", { for: `measured-${f}` }, t(`measured.${f}`)), h("select", { id: `measured-${f}`, onchange: (/** @type {any} */ e) => { wanted[f] = e.target.value; shown = PAGE; picked = null; drawPoints(); drawPicked(); } },
     h("option", { value: "" }, t("measured.all")), [...new Set(column(f))].sort().map((value) => h("option", { value, selected: wanted[f] === value }, name(f, String(value))))));
 
+  /** Errors on models, chips and formats that the fit never saw. */
+  const unseen = () => table({ caption: t("measured.unseen"), rows: all.unseen.map((/** @type {any} */ row) => ({ ...row, className: row.all ? "here" : "" })), columns: [{ key: "kind", label: t("measured.kind") }, { key: "engine", label: t("measured.engine") }, { key: "points", label: t("measured.count"), num: true }, { key: "groups", label: t("measured.groups"), num: true }, { key: "median", label: t("measured.median"), num: true }, { key: "p90", label: t("measured.p90"), num: true }, { key: "inside", label: t("measured.inside"), num: true }, { key: "engine_unseen", label: t("measured.engine_unseen"), num: true }],
+    cell: (row, key) => (key === "kind" ? say(row.kind) : key === "engine" ? (row.all ? t("measured.every") : row.engine) : row[key]) });
+
   function build() {
     if (part === "own") return mine.build();
     if (part === "errors") {
       const told = all.basis === "expected";
       return [h("p", {}, ...rich(`measured.told.${all.basis}`, Object.fromEntries(Object.entries(all.summary).map(([k, v]) => [k, h("span", { class: "num" }, v)])))),
-        h("div", { class: "panel-top" }, segmented(t("measured.errors.by"), Object.keys(all.tables).map((id) => ({ id, text: t(`measured.${id}`) })), by, (id) => { by = id; open(panel); })),
-        table({ caption: t("measured.part.errors"), rows: all.tables[by], columns: [{ key: "label", label: t(`measured.${by}`) }, { key: "points", label: t("measured.count"), num: true }, { key: "reached", label: t("measured.reached"), num: true }, { key: "best", label: t("measured.best"), num: true },
+        h("div", { class: "panel-top" }, segmented(t("measured.errors.by"), [...(told ? ["unseen"] : []), ...Object.keys(all.tables)].map((id) => ({ id, text: t(`measured.${id}`) })), by, (id) => { by = id; open(panel); })),
+        by === "unseen" ? unseen() : table({ caption: t("measured.part.errors"), rows: all.tables[by], columns: [{ key: "label", label: t(`measured.${by}`) }, { key: "points", label: t("measured.count"), num: true }, { key: "reached", label: t("measured.reached"), num: true }, { key: "best", label: t("measured.best"), num: true },
           ...(told ? [{ key: "median", label: t("measured.median"), num: true }, { key: "p90", label: t("measured.p90"), num: true }, { key: "bias", label: t("measured.bias"), num: true }, { key: "inside", label: t("measured.inside"), num: true }] : [])],
           cell: (row, key) => (key === "label" ? h("button", { type: "button", class: "link", onclick: () => { for (const f of FILTERS) wanted[f] = f === by ? row.name : ""; part = state.page.part = "points"; open(panel); } }, by === "kind" ? t(`measured.kind.${row.name}`) : row.label) : row[key] ?? "–") }),
-        h("p", { class: "hint" }, t("measured.errors.hint"))];
+        h("p", { class: "hint" }, t(by === "unseen" ? "measured.unseen.hint" : told ? "measured.errors.seen" : "measured.errors.hint"))];
     }
     const options = (/** @type {string} */ label, /** @type {string[]} */ ids, /** @type {string} */ now, /** @type {(id: string) => void} */ set) => segmented(t(label), ids.map((id) => ({ id, text: t(`${label}.${id}`) })), now, (id) => { set(id); open(panel); });
     return [places.finding, h("div", { class: "row" }, FILTERS.map(select)), h("div", { class: "panel-top" }, options("measured.axes", ["points", "residuals"], residual ? "residuals" : "points", (id) => { residual = id === "residuals"; }), all.basis === "expected" ? options("measured.basis", ["expected", "limit"], basis, (id) => { basis = id; }) : null),
@@ -115,6 +119,7 @@ export function view(page) {
     if (!all) {
       all = await data(`${engine.build.views}measured.json`);
       basis = all.basis;
+      if (basis === "limit") by = "engine";
     }
     if (panel.hidden) return;
     fill(panel, h("div", { class: "panel-top" }, segmented(t("tab.measured"), parts.map((id) => ({ id, text: t(`measured.part.${id}`) })), part, (id) => { part = state.page.part = id; state.writeAddress(); open(panel).then(() => panel.querySelector("[aria-pressed=true]")?.focus()); })), build());
