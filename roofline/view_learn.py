@@ -63,3 +63,13 @@ def labels(knob: dict) -> list:
     """
     write = {"hardware": lambda v: load(v).name, "weights": str.upper}.get(knob.get("field"), lambda v: f"{v:,}" if isinstance(v, int) else str(v))
     return [write(value) for value in knob.get("values", ())]
+
+
+def same(lesson: Scenario, other: Scenario, knob: dict) -> bool:
+    """Whether a question is a lesson's own, wherever its knob stands.
+
+    >>> same(Scenario(batch=1), Scenario(batch=64), {"field": "batch"}), same(Scenario(), Scenario(prompt=7), {"field": "batch"})
+    (True, False)
+    """
+    field = knob.get("field")
+    return lesson == (other.replace(**{field: getattr(lesson, field)}) if field else other)

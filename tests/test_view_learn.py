@@ -86,6 +86,9 @@ def test_the_bridge_answers_a_lesson():
     found = ask(link=lesson["link"], knob=lesson["knob"])
     assert found["labels"][1].startswith("H100") and set(found["numbers"]) == set(view_learn.NAMES)
     assert ask(form=bridge.DEFAULT)["labels"] == []
+    own = bridge.form_of(Scenario.from_fragment(lesson["link"])[0])
+    assert ask(link=lesson["link"], knob=lesson["knob"], form=own | {"hardware": "h200-sxm"})["on"]
+    assert not ask(link=lesson["link"], knob=lesson["knob"], form=own | {"batch": "7"})["on"]
 
 
 def test_glossary_terms_are_whole_in_both_languages():

@@ -20,7 +20,9 @@ export function splitFragment(hash) {
 
 /** @param {string} question @param {Record<string, string>} page */
 export function joinFragment(question, page) {
-  const extra = [...PAGE_KEYS, ...Object.keys(page).filter((k) => k.startsWith("x.")).sort()].filter((k) => page[k] !== undefined && page[k] !== null).map((k) => (page[k] === "" ? k : `${k}=${encodeURIComponent(page[k])}`));
+  // What only one view reads stays out of the address of the others.
+  const own = (/** @type {string} */ k) => (k === "lesson" ? page.view === "learn" : k === "part" ? ["serving", "explore", "measured", "learn"].includes(page.view) : k.startsWith("x.") ? page.view === "explore" : true);
+  const extra = [...PAGE_KEYS, ...Object.keys(page).filter((k) => k.startsWith("x.")).sort()].filter((k) => page[k] !== undefined && page[k] !== null && own(k)).map((k) => (page[k] === "" ? k : `${k}=${encodeURIComponent(page[k])}`));
   return [question, ...extra].filter(Boolean).join("&");
 }
 

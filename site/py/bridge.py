@@ -272,9 +272,11 @@ def _explore(params: dict) -> dict:
 
 
 def _learn(params: dict) -> dict:
-    """{form or link, knob} -> {numbers: what a lesson's texts name, of that question; labels: of the knob's values}."""
-    scenario = Scenario.from_fragment(str(params["link"]))[0] if "link" in params else scenario_of(params.get("form", {}))
-    return {"numbers": view_learn.numbers(scenario), "labels": view_learn.labels(params.get("knob") or {})}
+    """{form or link, knob} -> {numbers: what a lesson's texts name, of that question; labels: of the knob's values; on: with both, whether the form is the lesson's}."""
+    knob, form = params.get("knob") or {}, params.get("form")
+    own = Scenario.from_fragment(str(params["link"]))[0] if "link" in params else None
+    on = own is not None and form is not None and view_learn.same(own, scenario_of(form), knob)
+    return {"numbers": view_learn.numbers(own if own is not None and not on else scenario_of(form or {})), "labels": view_learn.labels(knob), "on": on}
 
 
 def _serving(params: dict) -> dict:

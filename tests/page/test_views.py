@@ -101,6 +101,11 @@ def test_a_link_opens_its_lesson(fresh, site):
     until(page, "document.querySelector('.lesson h3')?.textContent === 'The KV cache'")
     assert "70B" in sentence(page)  # the visitor's own question is untouched
     assert "kB" in page.inner_text(".lesson .prose")
+    page.click("#lesson-start")
+    until(page, "location.hash.includes('llama-3.1-8b')")
+    other = fresh()
+    booted(other, page.url)  # a link into the middle of the lesson
+    other.wait_for_selector(".lesson.on", timeout=20_000)
 
 
 def test_terms_have_a_gloss_on_hover_and_on_focus(page):

@@ -31,9 +31,11 @@ export function view(page) {
   /** Ask for the numbers of the question as it stands (lesson on) or of the lesson's own (not started). */
   async function count() {
     const { link, knob } = lesson, asked = lesson;
-    const result = await ask("learn", on?.lesson === lesson ? { form: state.form, knob } : { link, knob });
+    const result = await ask("learn", on?.lesson === lesson ? { form: state.form, knob } : { link, knob, form: state.form });
     if (!result || asked !== lesson) return;
     ({ numbers, labels } = result);
+    // A link into the middle of a lesson: its question is the lesson's already.
+    if (result.on && on?.lesson !== lesson) on = { lesson, own: on?.own ?? state.default, form: state.form };
     draw();
   }
 
