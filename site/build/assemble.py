@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import re
 import shutil
 import zipfile
 from html import escape
@@ -19,6 +20,7 @@ from common import CACHE, ROOT, digest_of, fingerprint, run, say, step
 
 SITE = ROOT / "site"
 WORK = CACHE / "build"
+STYLES = ("page.css", "parts.css")  # they stand in the HTML, for the first paint
 EPOCH = "1577836800"  # the date inside the wheel, so that the same sources give the same bytes
 
 
@@ -79,9 +81,11 @@ def _write_site(dist: Path, page: dict, painted: dict, pyodide: Path, wheel: Pat
     whole = page["catalogue"]
     lists = WORK / "catalogue.json"  # the lists of models and chips are wanted when one is chosen; the page itself names only its examples
     lists.write_text(json.dumps({k: whole[k] for k in ("models", "chips")}, ensure_ascii=False, separators=(",", ":")), "utf-8")
+    drawn = WORK / "charts.json"  # Bokeh's figures come with Bokeh
+    drawn.write_text(json.dumps(page["figures"], ensure_ascii=False, separators=(",", ":")), "utf-8")
     ours = (SITE / "js" / "presets.mjs").read_text("utf-8")
     named = {k: [row for row in whole[k] if f'"{row["id"]}"' in ours] for k in ("models", "chips")}
-    names = {"preview.png": WORK / "preview.png", "catalogue.json": lists, **{p.relative_to(SITE).as_posix(): p for d in ("css", "js", "i18n", "icons") for p in sorted((SITE / d).rglob("*")) if p.is_file() and p.name not in ("sw.js", "en.json")}}
+    names = {"preview.png": WORK / "preview.png", "catalogue.json": lists, "charts.json": drawn, **{p.relative_to(SITE).as_posix(): p for d in ("css", "js", "i18n", "icons") for p in sorted((SITE / d).rglob("*")) if p.is_file() and p.name not in ("sw.js", "en.json", *STYLES)}}
     # English is in the HTML; other languages, the views and the icons of an installed page are not needed for the first paint.
     late = lambda n: n.startswith(("i18n/", "js/views/")) or n in ("css/views.css", "catalogue.json") or n.endswith(".png")
     app = put.folder("app", names, "shell", {n: "extra" if n == "preview.png" else "engine" for n in names if late(n)})
@@ -97,9 +101,9 @@ def _write_site(dist: Path, page: dict, painted: dict, pyodide: Path, wheel: Pat
     modules = "\n".join(f'<link rel="modulepreload" href="{app}js/{p.name}">' for p in sorted((SITE / "js").glob("*.mjs")) if p.name not in ("worker.mjs", "memory.mjs"))
     here = f'<link rel="canonical" href="{escape(site_url)}">\n<meta property="og:url" content="{escape(site_url)}">' if site_url else ""
     index = _fill(index, {
-        "site_meta": here,
+        "site_meta": here, "style": "".join(_lean_css((SITE / "css" / name).read_text("utf-8")) for name in STYLES),
         "app": app, "bokeh": f"{bokeh}bokeh.min.js", "site": site_url, "build": build["build"], "version": page["version"], "modulepreload": modules, "build_json": _block(build),
-        "default_json": _block(page["default"] | {"lever": painted["lever"]}), "catalogue_json": _block(whole | named), "figures_json": _block(page["figures"]),
+        "default_json": _block(page["default"] | {"lever": painted["lever"]}), "catalogue_json": _block(whole | named),
         "words_json": _block(json.loads((SITE / "i18n" / "en.json").read_text("utf-8"))), **page["html"], **painted["html"],
     })
     put.file("index.html", index.encode(), "shell")
@@ -113,6 +117,11 @@ def _write_site(dist: Path, page: dict, painted: dict, pyodide: Path, wheel: Pat
     put.file("sw.js", _fill(worker, {"build": build["build"], "assets_json": json.dumps(cached, separators=(",", ":"))}).encode(), None)
     totals = {tier: sum(a["gzip"] for a in listed if a["tier"] == tier) for tier in ("shell", "engine", "extra")}
     say(f"  build {build['build']}: first tier {totals['shell'] / 1e3:.0f} kB, engine {totals['engine'] / 1e6:.2f} MB, on demand {totals['extra'] / 1e6:.2f} MB (compressed)")
+
+
+def _lean_css(text: str) -> str:
+    """A style sheet without its comments and line breaks."""
+    return re.sub(r"\s+", " ", re.sub(r"/\*.*?\*/", "", text, flags=re.S)).replace("; }", "}").replace(" { ", "{").replace("} ", "}")
 
 
 class _Putter:

@@ -54,7 +54,7 @@ export class Address {
     try {
       await reader.own(own);
       if (turn !== this.turn) return; // the visitor has gone on
-      if (wanted === state.fragment || (first && !wanted)) return;
+      if ((wanted === state.fragment && this.settled === state.form) || (first && !wanted)) return; // it is on the page
       const preset = wanted ? PRESETS.find((p) => `p=${p.id}` === wanted) : { form: state.default };
       if (preset) return this.ask(preset.form);
       reader.waiting();

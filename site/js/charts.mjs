@@ -42,7 +42,7 @@ function noStops(element) {
 }
 
 export class Chart {
-  /** @param {HTMLElement} box @param {any} item a json_item @param {string} name prefix of its named models */
+  /** @param {HTMLElement} box @param {any} item a json_item, or a function that fetches it @param {string} name prefix of its named models */
   constructor(box, item, name) {
     this.box = box;
     this.item = item;
@@ -54,11 +54,11 @@ export class Chart {
 
   /** Embed (once). Resolves when the figure stands in its box. */
   async embed() {
-    const Bokeh = await bokeh(document.documentElement.dataset.bokeh ?? "");
+    const [Bokeh, item] = await Promise.all([bokeh(document.documentElement.dataset.bokeh ?? ""), typeof this.item === "function" ? this.item() : this.item]);
     const holder = document.createElement("div");
     holder.className = "bokeh";
     this.box.append(holder);
-    const views = await Bokeh.embed.embed_item({ ...this.item, target_id: null }, holder);
+    const views = await Bokeh.embed.embed_item({ ...item, target_id: null }, holder);
     this.view = [...views][0];
     this.doc = this.view.model.document;
     this.plot = this.model("plot");

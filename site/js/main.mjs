@@ -13,7 +13,7 @@ import { language, t, useEnglish, useLanguage } from "./i18n.mjs";
 import { firstOf, showLever } from "./lever.mjs";
 import { keepOffline } from "./offline.mjs";
 import { showGlosses } from "./gloss.mjs";
-import { lazyTab } from "./lazy.mjs";
+import { data as fetched, lazyTab } from "./lazy.mjs";
 import { listenForConfigs, openPaste } from "./paste.mjs";
 import { memoryTab, methodTab, operatorsTab, timeTab } from "./panels.mjs";
 import { Sentence } from "./sentence.mjs";
@@ -24,7 +24,7 @@ import { keepStill } from "./still.mjs";
 import { Tabs } from "./tabs.mjs";
 
 const data = (/** @type {string} */ name) => JSON.parse($(`data-${name}`).textContent);
-const build = data("build"), catalogue = data("catalogue"), figures = data("figures"), first = data("default");
+const build = data("build"), catalogue = data("catalogue"), first = data("default");
 useEnglish(data("words"));
 
 let result = first, lever = first.lever, touched = false, notices = /** @type {string[]} */ ([]), tabs = /** @type {Tabs | null} */ (null), rest = 0;
@@ -32,6 +32,8 @@ const state = new State(catalogue.default);
 const engine = new Engine(build, new URL("./worker.mjs", import.meta.url).href, new URL("./", document.baseURI).href);
 const question = new Question(state, catalogue, `${build.app}catalogue.json`, () => openPaste(page));
 const sentence = new Sentence(state, question);
+const figure = (/** @type {string} */ name) => () => fetched(`${build.app}charts.json`).then((all) => all[name]);
+const figures = { roofline: figure("roofline"), sweep: figure("sweep") };
 const chart = new RooflineChart($("roofline"), figures.roofline);
 const page = { state, engine, figures, question, sentence, chart, charts: [chart], wantChart, repaint, latest: () => result, describe: () => `${question.label("model")}, ${state.get("devices") || 1} × ${question.label("hardware")}` };
 // For tests, the benchmark and the curious: what the page is made of. Nothing in the page reads it.
