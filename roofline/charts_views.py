@@ -19,7 +19,7 @@ COLUMNS = {
 # name: (unit of x, unit of y, whether an arrow layer is needed, whether points can be picked)
 FIGURES = {
     "queue": ("", "s", False, False), "experts": ("", "", False, False), "placement": ("", "", False, False), "arrows": ("", "", True, True),
-    "front": ("", "", False, True), "measured": ("s", "s", False, True), "residuals": ("s", "", False, True), "own": ("", "", False, False),
+    "front": ("", "", False, True), "measured": ("s", "s", False, True), "residuals": ("s", "", False, True), "own": ("", "", False, False), "capability": ("", "", False, True),
 }
 
 
@@ -29,7 +29,7 @@ def figure(name: str) -> Plot:
     plot = _log_plot(name, {"x0": 1, "x1": 1e3, "y0": 1, "y1": 1e3}, " ", " ")
     for axis, unit in ((plot.below[0], x_unit), (plot.left[0], y_unit)):
         labels = seconds_labels() if unit == "s" else plain_labels()
-        axis.ticker = FixedTicker(ticks=list(labels), minor_ticks=[])
+        axis.ticker = FixedTicker(ticks=[t for t in labels if f"{t:e}"[0] in "125"], minor_ticks=[])
         axis.major_label_overrides, axis.major_label_policy = labels, NoOverlap(min_distance=8)
     for grid in plot.center:
         grid.ticker = FixedTicker(ticks=[10.0**e for e in range(-9, 22)])
@@ -50,7 +50,7 @@ def figure(name: str) -> Plot:
 
 
 def plain_labels(low: int = -4, high: int = 18) -> dict:
-    """Labels {tick: text} of a log axis at 1, 2 and 5 of each decade.
+    """Labels {tick: text} of a log axis at 1 to 9 of each decade; the page shows as many as its range needs.
 
     >>> labels = plain_labels()
     >>> labels[0.5], labels[20.0], labels[5000.0], labels[1e6]
@@ -60,7 +60,7 @@ def plain_labels(low: int = -4, high: int = 18) -> dict:
     labels = {}
     for e in range(low, high):
         base = 3 * (e // 3) if e >= 0 else 0
-        for m in (1, 2, 5):
+        for m in range(1, 10):
             labels[float(f"{m}e{e}")] = f"{m * 10.0 ** (e - base):.6g}{prefixes[base]}"
     return labels
 
@@ -74,7 +74,7 @@ def seconds_labels() -> dict:
     """
     labels = {}
     for e in range(-7, 5):
-        for m in (1, 2, 5):
+        for m in range(1, 10):
             tick = float(f"{m}e{e}")
             unit, scale = ("ns", 1e9) if e < -6 else ("µs", 1e6) if e < -3 else ("ms", 1e3) if e < 0 else ("s", 1.0)
             labels[tick] = f"{round(tick * scale):,}{THIN}{unit}"

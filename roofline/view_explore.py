@@ -10,7 +10,7 @@ from functools import lru_cache
 from .errors import InputError
 from .scenario import Scenario
 from .units import format_number, format_quantity
-from .view import percent, times
+from .view import THIN, count, percent, times
 
 MAX_ROWS = 2_000_000  # configurations of one space: their figures are kept, so that a slider only judges anew
 HUES = 7  # chips told apart by colour; the rest are grey
@@ -124,3 +124,15 @@ def mixes() -> list:
     from .explore.fleet import presets
 
     return [{"id": id, "name": row["name"], "source": row["source"]} for id, row in presets().items()]
+
+
+def capability(scenario: Scenario) -> dict:
+    """Published scores beside active parameters and price per million tokens, on the scenario's chip under its load."""
+    from .capability import capability as scored
+
+    found = scored(scenario)
+    money = lambda v: "–" if v is None else f"${format_number(v)}"
+    rows = [{"model": m["model"], "name": m["name"], "by": m["by"], "how": m["how"], "url": m["url"], "reasoning": m["reasoning"], "frontier": m["frontier"], "devices": None if m["devices"] is None else str(m["devices"]),
+             "score": f"{m['score']:g}{THIN}%", "active": count(m["active_parameters"]), "total": count(m["total_parameters"]), "price": money(m["usd_per_million_all_in"]), "tpot": format_quantity(m["tpot_s"], "s"),
+             "x": m["usd_per_million_all_in"], "z": m["active_parameters"], "y": m["score"]} for m in found["models"]]
+    return {"benchmark": found["benchmark"], "about": found["about"], "rows": rows}

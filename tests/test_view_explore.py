@@ -73,3 +73,10 @@ def test_fleets_are_sized_and_written(mix):
     found = view_explore.fleet(FORM, {"devices": "1,2,4,8"}, {"mix": mix, "rate": "10", "headroom": 0.2})
     assert found["rows"] and found["why_not"] and all(isinstance(v, str) for v in found["rows"][0]["text"].values())
     json.dumps(found, allow_nan=False)
+
+
+def test_scores_have_sources_and_prices():
+    found = view_explore.capability(Scenario(model="llama-3.1-70b", hardware="h200-sxm", weights="fp8", batch=32, prompt=8000))
+    assert len(found["rows"]) > 10 and all(row["url"].startswith("https://") for row in found["rows"])
+    assert any(row["frontier"] for row in found["rows"]) and all(row["price"].startswith("$") or row["x"] is None for row in found["rows"])
+    json.dumps(found, allow_nan=False)

@@ -266,6 +266,8 @@ def _explore(params: dict) -> dict:
             return view_explore.tornado(form, params.get("objective") or "cost", params.get("step") or 0.2)
         case "fleet":
             return view_explore.fleet(form, fields, params.get("given") or {})
+        case "capability":
+            return view_explore.capability(scenario_of(form))
         case "mixes":
             return {"mixes": view_explore.mixes()}
     return explore.explore_request(params)

@@ -292,6 +292,31 @@ def test_an_exploration_can_be_stopped_and_calculating_goes_on(fresh, site):
     assert " 64 requests" in sentence(page)
 
 
+def test_an_area_of_the_front_is_selected_by_hand(fresh, site):
+    page = fresh()
+    booted(page, f"{site}#view=explore")
+    found(page)
+    page.get_by_role("button", name="Select an area").click()
+    page.locator("#explore-front").scroll_into_view_if_needed()
+    box = page.locator("#explore-front").bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 0.3, box["y"] + 20)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.7, box["y"] + box["height"] * 0.6, steps=6)
+    page.mouse.up()
+    until(page, "document.querySelector('#panel-explore .picked').innerText.includes('selected')")
+    page.get_by_role("button", name="Show all").click()
+    until(page, "document.querySelectorAll('#panel-explore .best tbody tr').length > 3")
+
+
+def test_scores_stand_beside_prices(fresh, site):
+    page = fresh()
+    booted(page, f"{site}#view=explore&part=capability")
+    until(page, "document.querySelector('#explore-capability.live') && document.querySelectorAll('#panel-explore tbody tr').length > 10", timeout=90_000)
+    assert "MMLU-Pro" in page.inner_text("#panel-explore") and page.locator("#panel-explore tbody a[href^=https]").count() > 10
+    page.get_by_role("button", name="Active parameters").click()
+    until(page, "document.querySelector('#explore-capability-finding').innerText.includes('parameters that a token uses')")
+
+
 def test_what_moves_the_answer_and_a_fleet(fresh, site):
     page = fresh()
     booted(page, f"{site}#view=explore&part=tornado")

@@ -47,11 +47,12 @@ export class Curve extends Chart {
     this.assign({ lines: columns("lines", lines), points: columns("points", points), labels: columns("labels", labels), ...(this.arrows && { arrows: columns("arrows", arrows) }) });
   }
 
-  /** Label 1, 2 and 5 of each decade where there are few decades, else each decade. @param {string} side @param {number} low @param {number} high */
+  /** Label as many ticks of each decade as the range has room for. @param {string} side @param {number} low @param {number} high */
   ticks(side, low, high) {
-    const { ticker } = this.model(side), every = (this.every ??= {})[side] ??= [...ticker.ticks];
-    const wide = Math.log10(high / low) > 3.3, ticks = wide ? every.filter((/** @type {number} */ v) => Math.abs(Math.log10(v) - Math.round(Math.log10(v))) < 1e-9) : every;
-    if (ticker.ticks.length !== ticks.length) ticker.ticks = ticks;
+    const axis = this.model(side), every = (this.every ??= {})[side] ??= [...axis.major_label_overrides.keys()].filter((v) => typeof v === "number"), decades = Math.log10(high / low);
+    const leading = decades > 3.3 ? [1] : decades > 0.8 ? [1, 2, 5] : [1, 2, 3, 4, 5, 6, 7, 8, 9];
+    const ticks = every.filter((/** @type {number} */ v) => leading.includes(Math.round(v / 10 ** Math.floor(Math.log10(v) + 1e-9))));
+    if (axis.ticker.ticks.length !== ticks.length) axis.ticker.ticks = ticks;
   }
 
   /** Call with the indices of the points that were picked with a tap or a drawn rectangle. @param {(indices: number[]) => void} work */

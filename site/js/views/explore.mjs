@@ -6,18 +6,19 @@ import { bound } from "../answer.mjs";
 import { debounce, fill, h } from "../dom.mjs";
 import { named, phrases, rich, say, t } from "../i18n.mjs";
 import { segmented, table } from "../tabs.mjs";
+import { capability } from "./capability.mjs";
 import { figure, newest, partOf, save } from "./common.mjs";
 import { Curve, around } from "./curve.mjs";
 import { form } from "./explore_form.mjs";
 import { fleet } from "./fleet.mjs";
 
-const PARTS = ["search", "tornado", "fleet"];
+const PARTS = ["search", "tornado", "fleet", "capability"];
 const COLUMNS = ["user", "throughput", "tpot", "ttft_alone", "cost", "per_hour", "energy", "memory"];
 
 /** @param {any} page */
 export function view(page) {
   const { state, engine } = page;
-  const asks = form(page, () => search()), sizing = fleet(page, asks), step = newest(engine), swing = newest(engine);
+  const asks = form(page, () => search()), sizing = fleet(page, asks), able = capability({ ...page, redraw: () => open(panel) }), step = newest(engine), swing = newest(engine);
   const chart = figure("explore-front", ""), progress = h("progress", { max: "1", value: 0, "aria-label": t("explore.progress") }), said = h("span", { class: "hint", role: "status" });
   const bar = h("div", { class: "trying", hidden: true }, progress, said, h("button", { type: "button", class: "quiet", onclick: () => stop() }, t("explore.stop")));
   const problem = h("p", { class: "error", role: "alert" }), place = h("div"), rows = h("div"), why = h("div"), one = h("div", { class: "picked", "aria-live": "polite" }), bars = h("div");
@@ -138,6 +139,7 @@ export function view(page) {
     part = partOf(page, PARTS);
     const brush = h("button", { type: "button", class: "quiet", "aria-pressed": String(brushing), onclick: () => { brushing = !brushing; brush.setAttribute("aria-pressed", String(brushing)); if (curve.doc) curve.model("brush").active = brushing; } }, t("explore.brush"));
     const body = part === "search" ? [asks.build(), bar, problem, place, chart.whole, h("div", { class: "row" }, brush), one, rows, why]
+      : part === "capability" ? [bar, problem, ...able.build()]
       : part === "fleet" ? [asks.build(["vendors", "kinds", "chips", "devices", "weights", "kv"]), bar, problem, sizing.build()]
         : [h("p", { class: "hint" }, t("explore.tornado.hint")), segmented(t("levers.goal"), ["cost", "latency", "throughput", "ttft-alone", "energy"].map((id) => ({ id, text: t(`explore.objective.${id}`) })), objective, (id) => { objective = id; open(panel); }), bar, problem, bars];
     fill(rows);
@@ -152,7 +154,7 @@ export function view(page) {
     if (!engine.ready) return;
     if (part === "search") search();
     else if (part === "tornado") tornado();
-    else numpy().then(() => { bar.hidden = true; sizing.update(); }, (error) => { bar.hidden = true; fill(problem, String(error.message)); });
+    else numpy().then(() => { bar.hidden = true; (part === "fleet" ? sizing : able).update(); }, (error) => { bar.hidden = true; fill(problem, String(error.message)); });
   };
   return { open, update: debounce(again, 150) };
 }
