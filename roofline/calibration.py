@@ -35,12 +35,13 @@ PARAMETERS = {
     "latency": ("positive", 0.7, {"all": 0.7, "wire": 0.52, "engine": 0.52, "release": 0.39}, "latency of a collective over what the fabric's general library takes"),
     "message_s": ("positive", 4e-6, {"all": 1.0, "wire": 0.91, "engine": 0.91, "release": 0.65}, "seconds each collective costs besides the fabric's own latency"),
     "hop_s": ("positive", 50e-6, {"all": 1.0, "engine": 0.65}, "seconds each pipeline hop costs besides"),
-    "dequant": ("positive", 4.0, {"all": 1.0, "packing": 0.91, "engine": 0.91}, "vector operations to unpack one quantised weight"),
+    "dequant": ("positive", 4.0, {"all": 1.0, "packing": 0.91, "engine": 0.91, "family": 0.9}, "vector operations to unpack one quantised weight"),
     "spill": ("positive", 1.0, {"all": 1.0, "engine": 1.3}, "bytes moved to unpack one quantised weight before a large product"),
     "mac": ("positive", 3.0, {"all": 1.0, "engine": 0.91, "family": 0.91, "packing": 0.65}, "time of a FLOP in vector kernels over one at the vector peak"),
-    "scan": ("positive", 0.3, {"all": 1.0, "engine": 1.3, "release": 0.65, "family": 0.65}, "time of a FLOP of attention on vector units over one at the vector peak"),
-    "few": ("positive", 8.0, {"all": 0.7, "engine": 0.91, "release": 0.91}, "queries on one KV head from which attention runs on matrix units"),
+    "scan": ("positive", 1.0, {"all": 1.0, "engine": 1.3, "release": 1.3, "family": 0.65}, "time of a FLOP of attention on vector units over one at the vector peak"),
+    "few": ("positive", 8.0, {"all": 0.7, "engine": 0.91, "release": 1.3}, "queries on one KV head from which attention runs on matrix units"),
     "skew": ("fraction", 0.2, {"all": 0.7, "engine": 0.52}, "how far experts are picked alike: 0 uniform, 1 all tokens the same"),
+    "uneven": ("positive", 0.7, {"all": 0.7, "engine": 0.5}, "how much of the fullest rank's excess of experts is waited for"),
     "pad": ("positive", 16.0, {"all": 1.0, "engine": 0.91, "family": 0.91}, "rows of a matrix tile that a product leaves unused"),
     "tail": ("positive", 30.0, {"all": 1.0, "family": 0.65}, "tiles of 128 x 128 that the last wave of a product leaves idle"),
     "first_s": ("positive", 20e-3, {"all": 1.0, "engine": 1.3}, "seconds before a served request reaches the model"),
@@ -82,6 +83,7 @@ class Efficiency:
     scan: float = 0.0
     few: float = 8.0
     skew: float = 0.0
+    uneven: float = 0.0
     pad: float = 0.0
     tail: float = 0.0
     first_s: float = 0.0
@@ -230,11 +232,12 @@ def op_expected(op, roofs, tp, e: Efficiency, rounds: float = 1.0):
                                  roofs.bandwidth * where(e.cache_bandwidth > 0, e.cache_bandwidth, e.bandwidth), op.count, e.launch_s, rounds, e.norm)
     packing = packing_of(op, e.width(op.roof))
     apart = 1.0 - e.skew * (1.0 - 1.0 / op.reach)
-    weights = op.flops / (2.0 * op.tokens) / share * apart
-    moved = (op.weight_bytes * rounds * apart + op.activation_bytes) / share
-    return product_seconds(op.load * op.flops / share, weights, moved, op.tokens / rounds / apart, op.inner, op.count / mates_of(op.name), roofs.peaks[op.roof] * e.rate(op.roof), roofs.peaks["vector"],
-                           roofs.bandwidth * e.bandwidth * (e.expert if op.group == "experts" else 1.0), e.unpack(packing), e.multiply(packing), 0.0 if packing == "native" or op.group == "experts" else e.spill, e.pad, e.tail,
-                           e.launch_s, rounds, e.norm)
+    crowd = 1.0 + e.uneven * op.crowding
+    weights = op.flops / (2.0 * op.tokens) / share * apart * crowd
+    moved = (op.weight_bytes * rounds * apart * crowd + op.activation_bytes) / share
+    spilled = packing != "native" and op.group != "experts"
+    return product_seconds(op.load * crowd * op.flops / share, weights, moved, op.tokens / rounds / apart, op.inner, op.count / mates_of(op.name), roofs.peaks[op.roof] * e.rate(op.roof), roofs.peaks["vector"],
+                           roofs.bandwidth * e.bandwidth * (e.expert if op.group == "experts" else 1.0), e.unpack(packing), e.multiply(packing), e.spill if spilled else 0.0, e.pad, e.tail, e.launch_s, rounds, e.norm)
 
 
 def on_vector_units(flops, queries, few):
@@ -299,15 +302,15 @@ def accumulation_gain(engine: str, chip, roof: str) -> float:
 
 # Releases of an engine that differ: (engine, pattern in its version, name), first match wins; the newest is last and is the default.
 _RELEASES = (
-    ("tensorrt-llm", r"^0\.[0-7]\b|\b0\.[56]\b", "early"), ("tensorrt-llm", r"^0\.", "engines"), ("tensorrt-llm", r"^TensorRT", "mlperf"), ("tensorrt-llm", "", "pytorch"),
-    ("llama.cpp", r"2023|May 2024|\b2024-0[1-6]", "before MMQ"), ("llama.cpp", "", "recent"), ("vllm", r"\b0\.[1-7]\b|\b0\.[1-7]\.\d", "v0"), ("vllm", "", "v1"),
+    ("tensorrt-llm", r"^0\.[0-7]\b|\b0\.[56]\b", "early"), ("tensorrt-llm", r"^0\.[89]\b", "0.9"), ("tensorrt-llm", r"^0\.", "engines"), ("tensorrt-llm", r"^TensorRT", "mlperf"), ("tensorrt-llm", "", "pytorch"),
+    ("llama.cpp", r"2023|May 2024|\b2024-0[1-6]", "before MMQ"), ("llama.cpp", "", "recent"), ("vllm", r"\b0\.[1-7]\b|\b0\.[1-7]\.\d|202[34]", "v0"), ("vllm", "", "v1"),
 )
 
 
 def release_of(engine: str, version: str = "") -> str:
     """The class of releases that a version of an engine belongs to; the newest for an empty version.
 
-    >>> release_of("tensorrt-llm", "0.9.0"), release_of("vllm"), release_of("mlc-llm", "1")
+    >>> release_of("tensorrt-llm", "0.14.0"), release_of("vllm"), release_of("mlc-llm", "1")
     ('tensorrt-llm engines', 'vllm v1', 'mlc-llm')
     """
     for name, pattern, label in _RELEASES:

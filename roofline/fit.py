@@ -86,7 +86,7 @@ class Table:
         packing = c.packing_of(op, c.COMPUTE_BITS[name])
         self.kinds["product"].append((
             i, context(name, packing), w, op.load * op.flops / share, op.flops / (2 * op.tokens) / share, op.weight_bytes * rounds / share, op.activation_bytes / share,
-            op.tokens / rounds, op.inner, op.count / c.mates_of(op.name), rounds, op.group == "experts", packing != "native", 1.0 - 1.0 / op.reach, peak, roofs.peaks["vector"], roofs.bandwidth))
+            op.tokens / rounds, op.inner, op.count / c.mates_of(op.name), rounds, op.group == "experts", packing != "native", 1.0 - 1.0 / op.reach, op.crowding, peak, roofs.peaks["vector"], roofs.bandwidth))
 
     def _stack(self, entries):
         columns = [np.array(col, dtype=float) for col in zip(*entries, strict=True)]
@@ -130,7 +130,7 @@ class Parameters:
 
 # Which parameters the time of each kind of line depends on.
 _DEPENDS = {
-    "product": {"bandwidth", "expert", "compute", "dequant", "mac", "spill", "pad", "tail", "launch_s", "skew"}, "attention": {"scan", "few", "attention", "cache_bandwidth", "launch_s"},
+    "product": {"bandwidth", "expert", "compute", "dequant", "mac", "spill", "pad", "tail", "launch_s", "skew", "uneven"}, "attention": {"scan", "few", "attention", "cache_bandwidth", "launch_s"},
     "vector": {"bandwidth", "launch_s"}, "collective": {"latency", "link", "hop_s", "message_s"}, "pass": {"step_s", "sequence_s", "request_s"},
 }
 
@@ -142,10 +142,10 @@ def pieces(table, v, only=None):
     """
     a, out = {kind: columns if only is None or only in _DEPENDS.get(kind, ()) else [] for kind, columns in table.arrays.items()}, {}
     if a["product"]:
-        i, k, w, flops, elements, stored, acts, tokens, inner, count, rounds, experts, packed, spread, peak, vector, band = a["product"]
-        apart = 1.0 - v["skew"][k] * spread
+        i, k, w, flops, elements, stored, acts, tokens, inner, count, rounds, experts, packed, spread, crowding, peak, vector, band = a["product"]
+        apart, crowd = 1.0 - v["skew"][k] * spread, 1.0 + v["uneven"][k] * crowding
         reach = v["bandwidth"][k] * np.where(experts > 0, v["expert"][k], 1.0)
-        out["product"] = (i, k, w * c.product_seconds(flops, elements * apart, stored * apart + acts, tokens / apart, inner, count, peak * v["compute"][k], vector, band * reach, packed * v["dequant"][k],
+        out["product"] = (i, k, w * c.product_seconds(crowd * flops, elements * apart * crowd, stored * apart * crowd + acts, tokens / apart, inner, count, peak * v["compute"][k], vector, band * reach, packed * v["dequant"][k],
                                                 v["mac"][k], packed * (experts == 0) * v["spill"][k], v["pad"][k], v["tail"][k], v["launch_s"][k], rounds, c.NORM))
     if a["attention"]:
         i, k, w, busy, moved, flops, queries, count = a["attention"]

@@ -99,3 +99,12 @@ def exp(x):
     1.0
     """
     return _numpy().exp(x) if is_array(x) else math.exp(x)
+
+
+def log(x):
+    """The natural logarithm, elementwise if an array.
+
+    >>> log(1)
+    0.0
+    """
+    return _numpy().log(x) if is_array(x) else math.log(x)

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from . import formats
 from .model import Architecture, Attention, Recurrent
-from .numeric import any_true, minimum, where
+from .numeric import any_true, log, minimum, where
 
 # Reads and writes of one element in the parts that are not matrix products [per element of the residual stream].
 # A norm reads its input and writes its output; a residual add reads two and writes one.
@@ -48,6 +48,7 @@ class Operator:
     replicated: bool = False  # every tensor-parallel rank does it whole (norms, residuals)
     tokens: float = 0.0  # rows fed to one matrix (for experts: to one expert that is reached; for attention: queries that share a KV head)
     reach: float = 1.0  # experts read over the experts that one token uses
+    crowding: float = 0.0  # how far the fullest of the ranks that share the experts is above the mean, in units that a calibration weighs
     inner: int = 0  # the length of its dot products (input features)
 
     @property
@@ -136,6 +137,17 @@ def distinct_experts(experts: int, active: int, tokens, skew: float = 0.0):
     return uniform * (1.0 - skew) + active * skew
 
 
+def crowding(distinct, ranks):
+    """How far the fullest rank is above the mean when `distinct` experts in use fall on `ranks` chips: sqrt(2 ln(n) n / distinct).
+
+    The usual bound on the largest of n bins (Raab & Steger 1998, balls into bins); 0 for one chip.
+
+    >>> crowding(64, 1), round(crowding(64, 8), 3)
+    (0.0, 0.721)
+    """
+    return (2.0 * log(ranks) * ranks / distinct) ** 0.5
+
+
 @lru_cache(maxsize=512)
 def _plan(arch: Architecture, weights) -> tuple:
     """(matrix tensors as plain tuples, elements of the vectors read per pass, their bytes): what a pass needs of every tensor."""
@@ -180,14 +192,14 @@ def routed_layers(arch: Architecture) -> tuple:
 
 def forward(arch: Architecture, p, *, weights, activation_bytes: float = 2.0, kv, compute: str, attention_compute: str = "bf16",
             skew: float = 0.0, fused: bool = True, imbalance: float = 1.0, offload: float = 0.0, offload_kv: float = 0.0,
-            sequence_parallel: bool = False) -> tuple:
+            sequence_parallel: bool = False, ranks=1) -> tuple:
     """The operators of one pass.
 
     arch; p: a Pass, or a tuple of Passes that share one step (a chunk of prefill with the decodes of others); weights: a Format (or published quantisation); activation_bytes [bytes/element] of a quantised
     matrix product's input (its output is 16-bit); kv: the cache's Format; compute: the roof quantised products run at, others
     at 16 bits; skew: expert routing (see `distinct_experts`); fused: FlashAttention-like attention; imbalance: tokens of the
     busiest expert rank over the mean; offload, offload_kv: share of the routed experts' weights (of all matrices in a dense model)
-    and of the cache that stays in host memory; sequence_parallel: norms and residuals are split over the ranks too.
+    and of the cache that stays in host memory; sequence_parallel: norms and residuals are split over the ranks too; ranks: chips that share one set of experts.
     Returns a tuple of Operator.
 
     Linear: 2 x tokens x rows x cols FLOPs; its weights are read once a pass. Source: design reference, section 2;
@@ -208,6 +220,7 @@ def forward(arch: Architecture, p, *, weights, activation_bytes: float = 2.0, kv
             name=name, group=group, count=count, roof=compute if quantised else "bf16", flops=2.0 * fed * active_elements,
             weight_bytes=read, host_bytes=read * offload if group == "experts" or not moe else 0.0,
             tokens=fed * active / (share * copies) if copies > 1 else fed, reach=share * copies / active, inner=cols,
+            crowding=crowding(share * copies * pool, ranks) if copies > 1 else 0.0,
             load=imbalance if group == "experts" else 1.0, activation_bytes=fed * count * active * (cols * in_bytes + rows * 2.0),
         ))
     for q in passes:

@@ -76,7 +76,7 @@ def operators_of(r: Resolved, p, arch=None, weights=None) -> tuple:
     in_bytes = r.activations.bits / 8
     ops = forward(arch, p, weights=weights or r.weights, activation_bytes=in_bytes, kv=r.kv, compute=r.compute if weights is None else "bf16",
                   attention_compute=attention_format(r), skew=s.routing, fused=s.fused, imbalance=s.imbalance, offload=s.offload, offload_kv=s.offload_kv,
-                  sequence_parallel=s.sequence_parallel)
+                  sequence_parallel=s.sequence_parallel, ranks=r.layout.ep)
     if any_true(r.layout.devices > 1):
         ops += collectives(arch, p, r.layout, in_bytes, r.fabric, s.imbalance)
     return ops
