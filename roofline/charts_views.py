@@ -7,19 +7,41 @@ Colour columns hold roles ("memory", "hue1"), which the page maps to its themes.
 from __future__ import annotations
 
 from bokeh.core.properties import value
-from bokeh.models import Arrow, BoxSelectTool, ColumnDataSource, FixedTicker, HoverTool, MultiLine, NoOverlap, NormalHead, Plot, Scatter, TapTool, Text
+from bokeh.models import (
+    Arrow,
+    BoxSelectTool,
+    ColumnDataSource,
+    FixedTicker,
+    HoverTool,
+    MultiLine,
+    NoOverlap,
+    NormalHead,
+    Plot,
+    Scatter,
+    TapTool,
+    Text,
+)
 
 from .charts import FONT, _log_plot
 
 THIN = "\u2009"
 COLUMNS = {
-    "lines": ("xs", "ys", "color", "width", "alpha", "dash"), "points": ("x", "y", "size", "marker", "color", "alpha", "title", "tip"),
-    "arrows": ("x0", "y0", "x1", "y1", "color"), "labels": ("x", "y", "text", "color", "align", "dx", "dy"),
+    "lines": ("xs", "ys", "color", "width", "alpha", "dash"),
+    "points": ("x", "y", "size", "marker", "color", "alpha", "title", "tip"),
+    "arrows": ("x0", "y0", "x1", "y1", "color"),
+    "labels": ("x", "y", "text", "color", "align", "dx", "dy"),
 }
 # name: (unit of x, unit of y, whether an arrow layer is needed, whether points can be picked)
 FIGURES = {
-    "queue": ("", "s", False, False), "experts": ("", "", False, False), "placement": ("", "", False, False), "arrows": ("", "", True, True),
-    "front": ("", "", False, True), "measured": ("s", "s", False, True), "residuals": ("s", "", False, True), "own": ("", "", False, False), "capability": ("", "", False, True),
+    "queue": ("", "s", False, False),
+    "experts": ("", "", False, False),
+    "placement": ("", "", False, False),
+    "arrows": ("", "", True, True),
+    "front": ("", "", False, True),
+    "measured": ("s", "s", False, True),
+    "residuals": ("s", "", False, True),
+    "own": ("", "", False, False),
+    "capability": ("", "", False, True),
 }
 
 
@@ -34,15 +56,55 @@ def figure(name: str) -> Plot:
     for grid in plot.center:
         grid.ticker = FixedTicker(ticks=[10.0**e for e in range(-9, 22)])
     source = {kind: ColumnDataSource({c: [] for c in columns}, name=f"{name}.{kind}") for kind, columns in COLUMNS.items()}
-    plot.add_glyph(source["lines"], MultiLine(xs="xs", ys="ys", line_color="color", line_width="width", line_alpha="alpha", line_dash="dash", line_cap="round", line_join="round"))
+    plot.add_glyph(
+        source["lines"],
+        MultiLine(
+            xs="xs",
+            ys="ys",
+            line_color="color",
+            line_width="width",
+            line_alpha="alpha",
+            line_dash="dash",
+            line_cap="round",
+            line_join="round",
+        ),
+    )
     if arrows:
-        plot.add_layout(Arrow(source=source["arrows"], x_start="x0", y_start="y0", x_end="x1", y_end="y1", line_color="color", line_width=2,
-                              end=NormalHead(size=9, fill_color="color", line_color="color"), name=f"{name}.arrow"))
-    dots = Scatter(x="x", y="y", size="size", marker="marker", fill_color="color", fill_alpha="alpha", line_color="color", line_alpha=0.9)
+        plot.add_layout(
+            Arrow(
+                source=source["arrows"],
+                x_start="x0",
+                y_start="y0",
+                x_end="x1",
+                y_end="y1",
+                line_color="color",
+                line_width=2,
+                end=NormalHead(size=9, fill_color="color", line_color="color"),
+                name=f"{name}.arrow",
+            )
+        )
+    dots = Scatter(
+        x="x", y="y", size="size", marker="marker", fill_color="color", fill_alpha="alpha", line_color="color", line_alpha=0.9
+    )
     points = plot.add_glyph(source["points"], dots, selection_glyph=dots, nonselection_glyph=dots, name=f"{name}.dots")
-    plot.add_glyph(source["labels"], Text(x="x", y="y", text="text", text_color="color", text_align="align", text_baseline="middle", x_offset="dx", y_offset="dy",
-                                          text_font=value(FONT), text_font_size="12px"))
-    plot.add_tools(HoverTool(renderers=[points], tooltips="<div class='tip'><b>@title</b><br>@tip</div>", attachment="horizontal"))
+    plot.add_glyph(
+        source["labels"],
+        Text(
+            x="x",
+            y="y",
+            text="text",
+            text_color="color",
+            text_align="align",
+            text_baseline="middle",
+            x_offset="dx",
+            y_offset="dy",
+            text_font=value(FONT),
+            text_font_size="12px",
+        ),
+    )
+    plot.add_tools(
+        HoverTool(renderers=[points], tooltips="<div class='tip'><b>@title</b><br>@tip</div>", attachment="horizontal")
+    )
     if pick:
         plot.add_tools(TapTool(renderers=[points], name=f"{name}.tap"), BoxSelectTool(renderers=[points], name=f"{name}.brush"))
         plot.toolbar.active_drag = None

@@ -12,8 +12,29 @@ from .units import format_number, format_quantity
 from .view import bytes_, percent, seconds
 
 # Every name a lesson may use as {name} or watch; a value is text, or for a bound the key that the page has a word for.
-NAMES = ("ridge", "intensity", "prefill_intensity", "bound", "prefill_bound", "tpot", "ttft", "user", "total", "utilisation", "bandwidth_use", "step_bytes",
-         "weights", "kv", "kv_token", "memory", "max_batch", "experts_read", "tokens_per_step", "flops", "pool_ratio")
+NAMES = (
+    "ridge",
+    "intensity",
+    "prefill_intensity",
+    "bound",
+    "prefill_bound",
+    "tpot",
+    "ttft",
+    "user",
+    "total",
+    "utilisation",
+    "bandwidth_use",
+    "step_bytes",
+    "weights",
+    "kv",
+    "kv_token",
+    "memory",
+    "max_batch",
+    "experts_read",
+    "tokens_per_step",
+    "flops",
+    "pool_ratio",
+)
 
 
 def numbers(scenario: Scenario) -> dict:
@@ -32,12 +53,27 @@ def numbers(scenario: Scenario) -> dict:
     plain = lambda value: "–" if value is None else format_number(value)
     bound = lambda phase: (phase["bound"] or "plain") if phase["limit_s"] is not None else "misfit"
     return {
-        "ridge": finding["ridge"], "intensity": x.get("decode", "–"), "prefill_intensity": x.get("prefill", "–"), "bound": bound(decode), "prefill_bound": bound(prefill),
-        "tpot": seconds(serving["tpot_s"]), "ttft": seconds(serving["ttft_s"]), "user": plain(serving["tokens_per_s_per_user"]), "total": plain(serving["tokens_per_s"]),
-        "utilisation": percent(decode["compute_utilisation"]), "bandwidth_use": percent(decode["bandwidth_utilisation"]), "step_bytes": bytes_(moved),
-        "weights": bytes_(mem["weights_bytes"]), "kv": bytes_(mem["kv_bytes_stored"]), "kv_token": bytes_(report["model"]["kv_bytes_per_token_stored"]),
-        "memory": bytes_(mem["total_bytes"]), "max_batch": "–" if mem["max_batch"] is None else _count(mem["max_batch"]), "experts_read": _experts(r), "tokens_per_step": _count(serving["tokens_per_step"]),
-        "flops": format_quantity(prefill["flops"], "FLOP"), "pool_ratio": plain((serving["disaggregated"] or {}).get("prefill_instances_per_decode")),
+        "ridge": finding["ridge"],
+        "intensity": x.get("decode", "–"),
+        "prefill_intensity": x.get("prefill", "–"),
+        "bound": bound(decode),
+        "prefill_bound": bound(prefill),
+        "tpot": seconds(serving["tpot_s"]),
+        "ttft": seconds(serving["ttft_s"]),
+        "user": plain(serving["tokens_per_s_per_user"]),
+        "total": plain(serving["tokens_per_s"]),
+        "utilisation": percent(decode["compute_utilisation"]),
+        "bandwidth_use": percent(decode["bandwidth_utilisation"]),
+        "step_bytes": bytes_(moved),
+        "weights": bytes_(mem["weights_bytes"]),
+        "kv": bytes_(mem["kv_bytes_stored"]),
+        "kv_token": bytes_(report["model"]["kv_bytes_per_token_stored"]),
+        "memory": bytes_(mem["total_bytes"]),
+        "max_batch": "–" if mem["max_batch"] is None else _count(mem["max_batch"]),
+        "experts_read": _experts(r),
+        "tokens_per_step": _count(serving["tokens_per_step"]),
+        "flops": format_quantity(prefill["flops"], "FLOP"),
+        "pool_ratio": plain((serving["disaggregated"] or {}).get("prefill_instances_per_decode")),
     }
 
 
@@ -61,7 +97,9 @@ def labels(knob: dict) -> list:
     >>> labels({"field": "hardware", "values": ["h200-sxm"]}), labels({"field": "prompt", "values": [4096]}), labels({"field": "weights", "values": ["fp8"]})
     (['H200 SXM 141GB'], ['4,096'], ['FP8'])
     """
-    write = {"hardware": lambda v: load(v).name, "weights": str.upper}.get(knob.get("field"), lambda v: f"{v:,}" if isinstance(v, int) else str(v))
+    write = {"hardware": lambda v: load(v).name, "weights": str.upper}.get(
+        knob.get("field"), lambda v: f"{v:,}" if isinstance(v, int) else str(v)
+    )
     return [write(value) for value in knob.get("values", ())]
 
 

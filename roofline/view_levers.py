@@ -24,7 +24,10 @@ def shown(scenario: Scenario, goal: str = "tpot") -> dict:
     found = levers.levers(scenario, goal)
     answer = view.levers(found)
     used = view.levers({"goal": goal, "levers": found["in_use"], "flips": found["flips"]})["rows"]
-    return answer | {"chart": chart(scenario, answer["rows"], found["levers"], "prefill" if goal == "ttft" else "decode"), "in_use": [{k: row[k] for k in ("id", "title", "gain", "good")} for row in used]}
+    return answer | {
+        "chart": chart(scenario, answer["rows"], found["levers"], "prefill" if goal == "ttft" else "decode"),
+        "in_use": [{k: row[k] for k in ("id", "title", "gain", "good")} for row in used],
+    }
 
 
 def chart(scenario: Scenario, rows: list, found: list, phase: str) -> dict | None:
@@ -50,20 +53,56 @@ def chart(scenario: Scenario, rows: list, found: list, phase: str) -> dict | Non
         if not there or not there["fits"]:
             continue
         row["arrow"] = len(arrows) + 1
-        arrows.append({"n": row["arrow"], "title": row["title"], "color": there["role"], "x0": here["x"], "y0": here["y"], "x1": there["x"], "y1": there["y"],
-                       "tip": f"{format_number(there['x'])} FLOP/byte, {format_quantity(there['y'], 'FLOP/s')}"})
-        roofs.setdefault(_roof_of(other), other["hardware"]["name"] if other["hardware"]["id"] != report["hardware"]["id"] else "")
+        arrows.append(
+            {
+                "n": row["arrow"],
+                "title": row["title"],
+                "color": there["role"],
+                "x0": here["x"],
+                "y0": here["y"],
+                "x1": there["x"],
+                "y1": there["y"],
+                "tip": f"{format_number(there['x'])} FLOP/byte, {format_quantity(there['y'], 'FLOP/s')}",
+            }
+        )
+        roofs.setdefault(
+            _roof_of(other), other["hardware"]["name"] if other["hardware"]["id"] != report["hardware"]["id"] else ""
+        )
     xs, ys = [here["x"], *(a["x1"] for a in arrows)], [here["y"], *(a["y1"] for a in arrows)]
     x0, x1 = min(xs) / 4, max(xs) * 4
     lines = []
     for i, ((bandwidth, peak), name) in enumerate(roofs.items()):
         ridge = peak / bandwidth
         if x0 < ridge:
-            lines.append({"xs": [x0, min(ridge, x1)], "ys": [x0 * bandwidth, min(ridge, x1) * bandwidth], "color": "memory", "own": i == 0, "label": name or format_quantity(bandwidth, "B/s")})
+            lines.append(
+                {
+                    "xs": [x0, min(ridge, x1)],
+                    "ys": [x0 * bandwidth, min(ridge, x1) * bandwidth],
+                    "color": "memory",
+                    "own": i == 0,
+                    "label": name or format_quantity(bandwidth, "B/s"),
+                }
+            )
         if x1 > ridge:
-            lines.append({"xs": [max(ridge, x0), x1], "ys": [peak, peak], "color": "compute", "own": i == 0, "label": name or format_quantity(peak, "FLOP/s")})
-    return {"phase": phase, "x": here["x"], "y": here["y"], "role": here["role"], "at": f"{format_number(here['x'])} FLOP/byte, {format_quantity(here['y'], 'FLOP/s')}", "arrows": arrows, "lines": lines,
-            "range": {"x0": x0, "x1": x1, "y0": min(ys) / 3, "y1": max(*ys, *(max(line["ys"]) for line in lines if line["own"])) * 2}}
+            lines.append(
+                {
+                    "xs": [max(ridge, x0), x1],
+                    "ys": [peak, peak],
+                    "color": "compute",
+                    "own": i == 0,
+                    "label": name or format_quantity(peak, "FLOP/s"),
+                }
+            )
+    return {
+        "phase": phase,
+        "x": here["x"],
+        "y": here["y"],
+        "role": here["role"],
+        "at": f"{format_number(here['x'])} FLOP/byte, {format_quantity(here['y'], 'FLOP/s')}",
+        "arrows": arrows,
+        "lines": lines,
+        "range": {"x0": x0, "x1": x1, "y0": min(ys) / 3, "y1": max(*ys, *(max(line["ys"]) for line in lines if line["own"])) * 2},
+    }
 
 
 def _roof_of(report: dict) -> tuple:

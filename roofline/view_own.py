@@ -38,7 +38,9 @@ def place_text(text: str, name: str, scenario: Scenario, in_flight: int | None =
         likely = likely_model(text, {**reading.common, **row}.get("params_b")) if text else None
         if in_flight and "batch" not in hint:
             row = {**row, "concurrency": in_flight}
-        groups.setdefault((model or likely, text, hint.get("hardware"), hint.get("hardware_text"), "weights" in hint, "kv" in hint), []).append(row)
+        groups.setdefault(
+            (model or likely, text, hint.get("hardware"), hint.get("hardware_text"), "weights" in hint, "kv" in hint), []
+        ).append(row)
     rows, assumed, shown = [], [], None
     for (model, model_text, chip, chip_text, *stated), members in list(groups.items())[:MAX_BASES]:
         base = _base(scenario, model, chip, *stated)
@@ -49,8 +51,15 @@ def place_text(text: str, name: str, scenario: Scenario, in_flight: int | None =
             shown = shown or asked
             rows.append(_row(entry, asked) | {"model": asked.model if len(groups) > 1 else ""})
     facts = [{"name": key, "value": str(value)[:120]} for key, value in sorted(reading.common.items()) if value is not None]
-    return {"tool": reading.tool, "facts": facts, "rows": rows, "warnings": list(reading.warnings)[:20], "assumed": list(dict.fromkeys(assumed)), "more": max(0, len(reading.rows) - len(rows)),
-            "chart": chart(shown or scenario, rows)}
+    return {
+        "tool": reading.tool,
+        "facts": facts,
+        "rows": rows,
+        "warnings": list(reading.warnings)[:20],
+        "assumed": list(dict.fromkeys(assumed)),
+        "more": max(0, len(reading.rows) - len(rows)),
+        "chart": chart(shown or scenario, rows),
+    }
 
 
 def place_number(metric: str, value, scenario: Scenario) -> dict:
@@ -66,7 +75,14 @@ def place_number(metric: str, value, scenario: Scenario) -> dict:
         raise InputError("metric", metric, f"must be one of {', '.join(METRICS)}")
     timed = metric in ("tpot", "ttft")
     number = parse_quantity(value, "s" if timed else "count", field="value", low=1e-9, high=1e12)
-    row = {"metric": METRICS[metric], "value": number * 1e3 if timed else number, "unit": "ms" if timed else "token/s", "batch": scenario.batch, "n_prompt": scenario.prompt, "aggregate": metric == "total" or None}
+    row = {
+        "metric": METRICS[metric],
+        "value": number * 1e3 if timed else number,
+        "unit": "ms" if timed else "token/s",
+        "batch": scenario.batch,
+        "n_prompt": scenario.prompt,
+        "aggregate": metric == "total" or None,
+    }
     report = evaluate(scenario).to_dict()
     entry = row | {"place": place(row, report), "asked": {}}
     rows = [_row(entry, scenario)]
@@ -100,7 +116,13 @@ def _base(scenario: Scenario, model, chip, weights: bool, kv: bool) -> Scenario:
     """The scenario that rows of one model and chip are placed in: the question's own only for what the file leaves out."""
     keep = {}
     if model is None:
-        keep |= {"model": scenario.model, "config": scenario.config, "read_as": scenario.read_as, **({} if weights else {"weights": scenario.weights}), **({} if kv else {"kv": scenario.kv})}
+        keep |= {
+            "model": scenario.model,
+            "config": scenario.config,
+            "read_as": scenario.read_as,
+            **({} if weights else {"weights": scenario.weights}),
+            **({} if kv else {"kv": scenario.kv}),
+        }
     if chip is None:
         keep |= {name: getattr(scenario, name) for name in ("hardware", "peak", "peak_format", "bandwidth", "memory", "link")}
     return Scenario(**({"model": model} if model else {}) | ({"hardware": chip} if chip else {}) | keep)
@@ -112,7 +134,11 @@ def _assumed(scenario: Scenario, model, chip, model_text, chip_text) -> list:
         if found is not None and text:
             notes.append(f"The file names the {what} {text}, taken as {found}.")
         if found is None:
-            notes.append(f"The file names the {what} {text}, which the catalogue does not know; {own} of the question was used." if text else f"The file names no {what}; {own} of the question was used.")
+            notes.append(
+                f"The file names the {what} {text}, which the catalogue does not know; {own} of the question was used."
+                if text
+                else f"The file names no {what}; {own} of the question was used."
+            )
     return notes
 
 
@@ -120,15 +146,36 @@ def _row(entry: dict, asked: Scenario) -> dict:
     """One placed row, written out."""
     place = entry["place"]
     share = lambda value: "–" if value is None else percent(value / 100)
-    what = [str(entry[k]) for k in ("test", "kernel", "op") if entry.get(k)][:1] or [f"{format_number(entry[k], 9) if isinstance(entry[k], int) else entry[k]} {word}" for k, word in
-                                                                                     (("n_prompt", "in"), ("n_gen", "out"), ("batch", "requests"), ("concurrency", "in flight")) if entry.get(k)]
+    what = [str(entry[k]) for k in ("test", "kernel", "op") if entry.get(k)][:1] or [
+        f"{format_number(entry[k], 9) if isinstance(entry[k], int) else entry[k]} {word}"
+        for k, word in (("n_prompt", "in"), ("n_gen", "out"), ("batch", "requests"), ("concurrency", "in flight"))
+        if entry.get(k)
+    ]
     tp = asked.tp or asked.devices or 1
     y = place["achieved_flops_per_s"]
     return {
-        "metric": entry["metric"], "stat": str(entry.get("stat") or ""), "what": ", ".join(what)[:80], "value": f"{format_number(entry['value'], 4)} {entry.get('unit') or ''}".strip(), "phase": place["phase"] or "",
-        "bandwidth": format_quantity(place["achieved_bandwidth_bytes_per_s"], "B/s"), "flops": format_quantity(y, "FLOP/s"), "of_limit": share(place["percent_of_limit"]), "of_expected": share(place["percent_of_expectation"]),
-        "bound": place["bound"] or "plain", "above": bool(place["above_roof"]), "verdict": place["verdict"].replace("give it with --batch", "type it above").replace("give it with --prompt", "the question's prompt does not count here"), "culprits": place["culprits"], "limit": format_quantity(place["limit_s"], "s"), "measured": format_quantity(place["measured_s"], "s"),
-        "x": place["intensity_flops_per_byte"], "y": None if y is None else y / tp, "top": None if place["attainable_flops_per_s"] is None else place["attainable_flops_per_s"] / (tp if place["phase"] == "whole run" else 1),
+        "metric": entry["metric"],
+        "stat": str(entry.get("stat") or ""),
+        "what": ", ".join(what)[:80],
+        "value": f"{format_number(entry['value'], 4)} {entry.get('unit') or ''}".strip(),
+        "phase": place["phase"] or "",
+        "bandwidth": format_quantity(place["achieved_bandwidth_bytes_per_s"], "B/s"),
+        "flops": format_quantity(y, "FLOP/s"),
+        "of_limit": share(place["percent_of_limit"]),
+        "of_expected": share(place["percent_of_expectation"]),
+        "bound": place["bound"] or "plain",
+        "above": bool(place["above_roof"]),
+        "verdict": place["verdict"]
+        .replace("give it with --batch", "type it above")
+        .replace("give it with --prompt", "the question's prompt does not count here"),
+        "culprits": place["culprits"],
+        "limit": format_quantity(place["limit_s"], "s"),
+        "measured": format_quantity(place["measured_s"], "s"),
+        "x": place["intensity_flops_per_byte"],
+        "y": None if y is None else y / tp,
+        "top": None
+        if place["attainable_flops_per_s"] is None
+        else place["attainable_flops_per_s"] / (tp if place["phase"] == "whole run" else 1),
         "fragment": asked.to_fragment(),
     }
 
@@ -144,5 +191,16 @@ def chart(scenario: Scenario, rows: list) -> dict | None:
     xs, ys = [row["x"] for row in points], [y for row in points for y in (row["y"], row["top"]) if y]
     x0, x1 = min(*xs, 1.0) / 2, max(*xs, top / bandwidth) * 3
     shown = {v: k for k, v in sorted(peaks.items()) if v > 0.02 * top}
-    return {"name": hardware["name"], "range": {"x0": x0, "x1": x1, "y0": min([x0 * bandwidth, *ys]) / 1.5, "y1": max([top, *ys]) * 3}, "memory": {"xs": [x0, top / bandwidth], "ys": [x0 * bandwidth, top], "label": format_quantity(bandwidth, "B/s")},
-            "roofs": [{"xs": [value / bandwidth, x1], "ys": [value, value], "label": f"{chart_data.FORMAT_LABELS.get(name, name.upper())} {format_quantity(value, 'FLOP/s')}"} for value, name in sorted(shown.items())]}
+    return {
+        "name": hardware["name"],
+        "range": {"x0": x0, "x1": x1, "y0": min([x0 * bandwidth, *ys]) / 1.5, "y1": max([top, *ys]) * 3},
+        "memory": {"xs": [x0, top / bandwidth], "ys": [x0 * bandwidth, top], "label": format_quantity(bandwidth, "B/s")},
+        "roofs": [
+            {
+                "xs": [value / bandwidth, x1],
+                "ys": [value, value],
+                "label": f"{chart_data.FORMAT_LABELS.get(name, name.upper())} {format_quantity(value, 'FLOP/s')}",
+            }
+            for value, name in sorted(shown.items())
+        ],
+    }

@@ -16,14 +16,36 @@ from roofline.errors import InputError
 from roofline.report import evaluate
 from roofline.scenario import Scenario, resolve
 
-PAIRS = [(re.compile(f"^{pattern}$"), text) for pattern, text in json.loads((Path(__file__).resolve().parents[1] / "site/i18n/sentences-zh.json").read_text("utf-8"))]
+PAIRS = [
+    (re.compile(f"^{pattern}$"), text)
+    for pattern, text in json.loads((Path(__file__).resolve().parents[1] / "site/i18n/sentences-zh.json").read_text("utf-8"))
+]
 SAMPLES = Path(__file__).parent / "data" / "samples"
 SCENARIOS = [
-    Scenario(model="llama-3.1-70b", hardware="h200-sxm", devices=2, weights="fp8", batch=32, prompt=8000, output=512), Scenario(model="llama-3.1-70b", hardware="h100-sxm", devices=8),
-    Scenario(model="deepseek-v3", hardware="h200-sxm", devices=8, batch=32, prompt=4096, output=512, draft=2, cached=100, block=64, fused=False), Scenario(model="llama-3.1-405b", hardware="h200-sxm", devices=2, weights="bf16", batch=64),
-    Scenario(hardware="rtx-4090", weights="q4_k_m", batch=4), Scenario(model="mixtral-8x7b", hardware="b200-sxm", dp=2, devices=4, batch=16, draft=3, kv="fp8"), Scenario(model="gpt-oss-20b", hardware="apple-m3-max"),
-    Scenario(model="qwen3-next-80b-a3b", hardware="mi300x", devices=2, batch=8), Scenario(model="gemma-3-12b", hardware="tpu-v5e", devices=4, prompt=200_000), Scenario(hardware="xeon-6980p"), Scenario(model="llama-3.1-70b", devices=64, tp=64),
-    Scenario(hardware="a100-80gb-sxm", activations="fp8", weights="fp8"), Scenario(model="kimi-k2", hardware="b200-sxm", devices=16, pp=2, batch=64),
+    Scenario(model="llama-3.1-70b", hardware="h200-sxm", devices=2, weights="fp8", batch=32, prompt=8000, output=512),
+    Scenario(model="llama-3.1-70b", hardware="h100-sxm", devices=8),
+    Scenario(
+        model="deepseek-v3",
+        hardware="h200-sxm",
+        devices=8,
+        batch=32,
+        prompt=4096,
+        output=512,
+        draft=2,
+        cached=100,
+        block=64,
+        fused=False,
+    ),
+    Scenario(model="llama-3.1-405b", hardware="h200-sxm", devices=2, weights="bf16", batch=64),
+    Scenario(hardware="rtx-4090", weights="q4_k_m", batch=4),
+    Scenario(model="mixtral-8x7b", hardware="b200-sxm", dp=2, devices=4, batch=16, draft=3, kv="fp8"),
+    Scenario(model="gpt-oss-20b", hardware="apple-m3-max"),
+    Scenario(model="qwen3-next-80b-a3b", hardware="mi300x", devices=2, batch=8),
+    Scenario(model="gemma-3-12b", hardware="tpu-v5e", devices=4, prompt=200_000),
+    Scenario(hardware="xeon-6980p"),
+    Scenario(model="llama-3.1-70b", devices=64, tp=64),
+    Scenario(hardware="a100-80gb-sxm", activations="fp8", weights="fp8"),
+    Scenario(model="kimi-k2", hardware="b200-sxm", devices=16, pp=2, batch=64),
 ]
 
 
@@ -37,7 +59,13 @@ def chinese(text: str) -> str | None:
 
 def missing(texts) -> list:
     names = {hardware.load(id).name for id in hardware.ids()}
-    return sorted({text for text in texts if text and text not in names and text not in ("none", "none besides", "given") and chinese(text) is None})
+    return sorted(
+        {
+            text
+            for text in texts
+            if text and text not in names and text not in ("none", "none besides", "given") and chinese(text) is None
+        }
+    )
 
 
 def test_patterns_are_used_once_and_filled_whole():
@@ -51,12 +79,20 @@ def test_patterns_are_used_once_and_filled_whole():
 def test_what_a_report_and_its_levers_say(scenario):
     report = evaluate(scenario).to_dict()
     found = levers.levers(scenario)
-    said = [w["text"] for w in report["warnings"]] + ((report["memory"]["engine"] or {}).get("assumptions") or []) + [report["energy"]["dram_source"], report["energy"]["compute_source"]]
+    said = (
+        [w["text"] for w in report["warnings"]]
+        + ((report["memory"]["engine"] or {}).get("assumptions") or [])
+        + [report["energy"]["dram_source"], report["energy"]["compute_source"]]
+    )
     said += [row[key] for row in found["levers"] + found["in_use"] for key in ("title", "price")]
     assert not missing(said)
 
 
-@pytest.mark.parametrize("path", sorted(p for p in SAMPLES.iterdir() if p.suffix in (".txt", ".md", ".json", ".jsonl", ".csv", ".tsv", ".html")), ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "path",
+    sorted(p for p in SAMPLES.iterdir() if p.suffix in (".txt", ".md", ".json", ".jsonl", ".csv", ".tsv", ".html")),
+    ids=lambda p: p.name,
+)
 def test_what_is_said_of_measurements(path):
     text, said = path.read_bytes().decode("utf-8", "replace"), []
     for scenario in (SCENARIOS[0], SCENARIOS[2], SCENARIOS[4]):
@@ -74,17 +110,47 @@ def test_why_chips_are_absent():
     from roofline import view_explore
 
     said = []
-    for fields in ({"tpot": "10 ms", "ttft_alone": "100 ms"}, {"objective": "latency", "user": "500", "budget": "3"}, {"objective": "energy", "prefill": "h100-sxm:4", "usd_per_million": "0.1"}, {"requests": "100", "devices": "1"}):
+    for fields in (
+        {"tpot": "10 ms", "ttft_alone": "100 ms"},
+        {"objective": "latency", "user": "500", "budget": "3"},
+        {"objective": "energy", "prefill": "h100-sxm:4", "usd_per_million": "0.1"},
+        {"requests": "100", "devices": "1"},
+    ):
         answer = None
         while not answer:
             answer = view_explore.step(Scenario(model="llama-3.1-70b", batch=32, prompt=8000), fields)["answer"]
         said += [row["why"] for row in answer["why_not"]]
-        said += [part for row in answer["rows"] for part in row["text"]["title"].split(", ") if part.endswith(("weights", "KV cache")) or part.startswith("batch")]
+        said += [
+            part
+            for row in answer["rows"]
+            for part in row["text"]["title"].split(", ")
+            if part.endswith(("weights", "KV cache")) or part.startswith("batch")
+        ]
     assert not missing(said)
 
 
-@pytest.mark.parametrize("form", [{"batch": "0"}, {"batch": "many"}, {"prompt": "8 kB"}, {"tp": "3"}, {"devices": "-2"}, {"model": "lama"}, {"hardware": "h1oo"}, {"weights": "fp7"}, {"hardware": "custom"}, {"cached": "2000"}, {"devices": "6", "tp": "4"},
-                                  {"pp": "200", "devices": "200"}, {"ep": "4", "devices": "4"}, {"acceptance": "2"}, {"batch": "1.5"}, {"fused": "maybe"}, {"activations": "foo"}])
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"batch": "0"},
+        {"batch": "many"},
+        {"prompt": "8 kB"},
+        {"tp": "3"},
+        {"devices": "-2"},
+        {"model": "lama"},
+        {"hardware": "h1oo"},
+        {"weights": "fp7"},
+        {"hardware": "custom"},
+        {"cached": "2000"},
+        {"devices": "6", "tp": "4"},
+        {"pp": "200", "devices": "200"},
+        {"ep": "4", "devices": "4"},
+        {"acceptance": "2"},
+        {"batch": "1.5"},
+        {"fused": "maybe"},
+        {"activations": "foo"},
+    ],
+)
 def test_refusals_of_the_form(form):
     with pytest.raises(InputError) as error:
         resolve(Scenario.from_dict(form))

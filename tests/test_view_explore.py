@@ -8,10 +8,10 @@ import pytest
 
 np = pytest.importorskip("numpy")
 
-from roofline import view_explore  # noqa: E402
-from roofline.errors import InputError  # noqa: E402
-from roofline.explore import explore_request  # noqa: E402
-from roofline.scenario import Scenario  # noqa: E402
+from roofline import view_explore
+from roofline.errors import InputError
+from roofline.explore import explore_request
+from roofline.scenario import Scenario
 
 FORM = {"model": "llama-3.1-70b", "hardware": "h200-sxm", "weights": "fp8", "batch": "32", "prompt": "8k", "output": "512"}
 FIELDS = {"weights": "auto,fp8,int4-g128", "devices": "1,2,4,8", "tpot": "33 ms", "vendors": "NVIDIA"}
@@ -38,7 +38,10 @@ def test_steps_end_in_the_answer_of_one_go():
 
 
 def test_tighter_limits_only_take_away():
-    met = [int(tried(FORM, FIELDS | {"tpot": limit})[0]["counts"]["met"].replace(",", "")) for limit in ("", "100 ms", "33 ms", "10 ms", "1 ms")]
+    met = [
+        int(tried(FORM, FIELDS | {"tpot": limit})[0]["counts"]["met"].replace(",", ""))
+        for limit in ("", "100 ms", "33 ms", "10 ms", "1 ms")
+    ]
     assert met == sorted(met, reverse=True) and met[-1] < met[0]
 
 
@@ -58,7 +61,14 @@ def test_nothing_that_meets_is_an_answer_too():
 
 def test_a_space_too_large_for_a_browser_is_refused():
     with pytest.raises(InputError, match="at most 2,000,000"):
-        view_explore.step(Scenario.from_dict(FORM), {"weights": "bf16,fp8,int8,int4-g128,nvfp4,mxfp4,q4_k_m,q8_0", "kv": "bf16,fp8,int8,int4", "devices": "1,2,4,8,16,32,64"})
+        view_explore.step(
+            Scenario.from_dict(FORM),
+            {
+                "weights": "bf16,fp8,int8,int4-g128,nvfp4,mxfp4,q4_k_m,q8_0",
+                "kv": "bf16,fp8,int8,int4",
+                "devices": "1,2,4,8,16,32,64",
+            },
+        )
 
 
 def test_the_tornado_is_the_sensitivity():
@@ -68,7 +78,9 @@ def test_the_tornado_is_the_sensitivity():
     json.dumps(found, allow_nan=False)
 
 
-@pytest.mark.parametrize("mix", [row["id"] for row in view_explore.mixes()] + ["prompt,output,requests_per_s\n1000,200,3\n8000,500,1"])
+@pytest.mark.parametrize(
+    "mix", [row["id"] for row in view_explore.mixes()] + ["prompt,output,requests_per_s\n1000,200,3\n8000,500,1"]
+)
 def test_fleets_are_sized_and_written(mix):
     found = view_explore.fleet(FORM, {"devices": "1,2,4,8"}, {"mix": mix, "rate": "10", "headroom": 0.2})
     assert found["rows"] and found["why_not"] and all(isinstance(v, str) for v in found["rows"][0]["text"].values())
@@ -78,5 +90,7 @@ def test_fleets_are_sized_and_written(mix):
 def test_scores_have_sources_and_prices():
     found = view_explore.capability(Scenario(model="llama-3.1-70b", hardware="h200-sxm", weights="fp8", batch=32, prompt=8000))
     assert len(found["rows"]) > 10 and all(row["url"].startswith("https://") for row in found["rows"])
-    assert any(row["frontier"] for row in found["rows"]) and all(row["price"].startswith("$") or row["x"] is None for row in found["rows"])
+    assert any(row["frontier"] for row in found["rows"]) and all(
+        row["price"].startswith("$") or row["x"] is None for row in found["rows"]
+    )
     json.dumps(found, allow_nan=False)

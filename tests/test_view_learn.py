@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SITE = ROOT / "site"
 sys.path.insert(0, str(SITE / "py"))
 
-import bridge  # noqa: E402
+import bridge
 
 LESSONS = json.loads((SITE / "learn" / "lessons.json").read_text("utf-8"))["lessons"]
 TERMS = json.loads((SITE / "learn" / "glossary.json").read_text("utf-8"))["terms"]
@@ -43,7 +43,9 @@ def test_texts_name_only_numbers_and_terms_that_exist(lesson):
         assert set(re.findall(r"\{(\w+)\}", said)) <= set(view_learn.NAMES)
         assert set(re.findall(r"\[\[(\w+)\|", said)) <= known
         assert said.count("[[") == said.count("]]") == len(re.findall(r"\[\[\w+\|[^\]]+\]\]", said))
-    assert set(re.findall(r"\{(\w+)\}", " ".join(texts(lesson, "en")))) == set(re.findall(r"\{(\w+)\}", " ".join(texts(lesson, "zh"))))
+    assert set(re.findall(r"\{(\w+)\}", " ".join(texts(lesson, "en")))) == set(
+        re.findall(r"\{(\w+)\}", " ".join(texts(lesson, "zh")))
+    )
     assert set(lesson["watch"]) <= set(view_learn.NAMES)
 
 
@@ -55,7 +57,10 @@ def test_the_knob_moves_what_there_is_to_watch_and_everything_fits(lesson):
     assert any(len({row[name] for row in seen}) > 1 for name in lesson["watch"])
     # The scenario as linked stands on one of the knob's values, so that Start shows it pressed.
     scenario = Scenario.from_fragment(lesson["link"])[0]
-    assert getattr(scenario, lesson["knob"]["field"]) in lesson["knob"]["values"] or str(getattr(scenario, lesson["knob"]["field"])).lower() in lesson["knob"]["values"]
+    assert (
+        getattr(scenario, lesson["knob"]["field"]) in lesson["knob"]["values"]
+        or str(getattr(scenario, lesson["knob"]["field"])).lower() in lesson["knob"]["values"]
+    )
 
 
 def test_lessons_tell_the_truth():

@@ -51,7 +51,11 @@ def test_every_row_opens_as_a_scenario(found):
 def test_error_tables_add_up(found):
     for key, table in found["tables"].items():
         assert sum(int(row["points"].replace(",", "")) for row in table) == len(found["columns"]["id"]), key
-    mine = [limit / m for e, limit, m in zip(*(found["columns"][k] for k in ("engine", "limit", "measured")), strict=True) if e == "llama.cpp"]
+    mine = [
+        limit / m
+        for e, limit, m in zip(*(found["columns"][k] for k in ("engine", "limit", "measured")), strict=True)
+        if e == "llama.cpp"
+    ]
     row = next(row for row in found["tables"]["engine"] if row["name"] == "llama.cpp")
     assert row["reached"] == view_measured.percent(median(mine))
 
@@ -84,7 +88,11 @@ def test_above_the_roof_is_said():
     assert answer["rows"][1]["above"] and "above the roof" in answer["rows"][1]["verdict"] and answer["rows"][1]["culprits"]
 
 
-@pytest.mark.parametrize("path", sorted(p for p in SAMPLES.iterdir() if p.suffix in (".txt", ".md", ".json", ".jsonl", ".csv", ".tsv", ".html")), ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "path",
+    sorted(p for p in SAMPLES.iterdir() if p.suffix in (".txt", ".md", ".json", ".jsonl", ".csv", ".tsv", ".html")),
+    ids=lambda p: p.name,
+)
 def test_samples_are_placed_or_refused_with_a_reason(path):
     text = path.read_bytes().decode("utf-8", "replace")
     try:
@@ -104,7 +112,10 @@ def test_requests_in_flight_help_where_the_file_does_not_say():
     assert any(row["of_limit"] != "–" for row in given["rows"])
 
 
-@pytest.mark.parametrize(("metric", "value", "reached"), [("user", "61.8", 100), ("total", "1978", 100), ("tpot", "32.4 ms", 50), ("prefill", "12500", None), ("ttft", "20.4 s", 50)])
+@pytest.mark.parametrize(
+    ("metric", "value", "reached"),
+    [("user", "61.8", 100), ("total", "1978", 100), ("tpot", "32.4 ms", 50), ("prefill", "12500", None), ("ttft", "20.4 s", 50)],
+)
 def test_one_number_is_placed(metric, value, reached):
     scenario = Scenario(model="llama-3.1-70b", hardware="h200-sxm", devices=2, weights="fp8", batch=32, prompt=8000, output=512)
     row = view_own.place_number(metric, value, scenario)["rows"][0]

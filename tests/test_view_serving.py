@@ -15,9 +15,16 @@ from roofline.view_serving import serving
 DENSE = Scenario(model="llama-3.1-70b", hardware="h200-sxm", devices=2, weights="fp8", batch=32, prompt=8000, output=512)
 MIXTURE = Scenario(model="deepseek-v3", hardware="h200-sxm", devices=8, batch=32, prompt=4096, output=512)
 ALL = {
-    "dense": DENSE, "mixture": MIXTURE, "everything": MIXTURE.replace(draft=2, rate=5.0, chunk=512, cached=1000, prefill_hardware="h100-sxm", prefill_devices=16, api_usd_per_million=2.0),
-    "too much traffic": DENSE.replace(rate=1e4), "misfit": DENSE.replace(model="llama-3.1-405b", weights="bf16"), "no memory known": DENSE.replace(hardware="xeon-6980p", devices=1),
-    "hybrid": Scenario(model="qwen3-next-80b-a3b", hardware="h200-sxm", devices=2, batch=8), "one token": Scenario(prompt=1, output=1),
+    "dense": DENSE,
+    "mixture": MIXTURE,
+    "everything": MIXTURE.replace(
+        draft=2, rate=5.0, chunk=512, cached=1000, prefill_hardware="h100-sxm", prefill_devices=16, api_usd_per_million=2.0
+    ),
+    "too much traffic": DENSE.replace(rate=1e4),
+    "misfit": DENSE.replace(model="llama-3.1-405b", weights="bf16"),
+    "no memory known": DENSE.replace(hardware="xeon-6980p", devices=1),
+    "hybrid": Scenario(model="qwen3-next-80b-a3b", hardware="h200-sxm", devices=2, batch=8),
+    "one token": Scenario(prompt=1, output=1),
 }
 
 

@@ -43,7 +43,11 @@ def test_marked_terms_are_in_the_glossary():
 
 
 def test_chinese_is_chinese():
-    same = [k for k in MORE["en"] if MORE["en"][k] == MORE["zh"][k] and re.search(r"[a-z]{4,}", re.sub(r"\[\[\w+\||{\w+}", "", MORE["en"][k]))]
+    same = [
+        k
+        for k in MORE["en"]
+        if MORE["en"][k] == MORE["zh"][k] and re.search(r"[a-z]{4,}", re.sub(r"\[\[\w+\||{\w+}", "", MORE["en"][k]))
+    ]
     assert not same
 
 

@@ -19,7 +19,11 @@ def opened(page, view: str):
 
 def answered(page, view: str):
     """Wait until the open view has no answer outstanding."""
-    until(page, f"!document.getElementById('panel-{view}').classList.contains('busy') && !document.querySelector('#panel-{view} .wait')", timeout=20_000)
+    until(
+        page,
+        f"!document.getElementById('panel-{view}').classList.contains('busy') && !document.querySelector('#panel-{view} .wait')",
+        timeout=20_000,
+    )
 
 
 @pytest.mark.parametrize("view", VIEWS)
@@ -153,7 +157,16 @@ def test_serving_tells_users_queue_chunks_drafts_and_pools(fresh, site):
     assert page.evaluate("document.activeElement.id") == "v-rate" and page.input_value("#f-rate") == "1000"
 
 
-@pytest.mark.parametrize(("part", "expected"), [("memory", "KV cache pool"), ("money", "the API is cheaper"), ("layouts", "requests in flight"), ("experts", "163 of 256 experts"), ("turns", "first stops paying")])
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [
+        ("memory", "KV cache pool"),
+        ("money", "the API is cheaper"),
+        ("layouts", "requests in flight"),
+        ("experts", "163 of 256 experts"),
+        ("turns", "first stops paying"),
+    ],
+)
 def test_the_other_parts_of_serving(fresh, site, part, expected):
     page = fresh()
     booted(page, f"{site}#{HEAVY}&view=serving&part={part}")
@@ -247,7 +260,11 @@ def test_a_dropped_file_is_placed(page):
 
 def found(page):
     """Wait until the space is tried and its front stands."""
-    until(page, "document.querySelector('#explore-front.live') && document.querySelector('.trying').hidden && document.querySelectorAll('#panel-explore .best tbody tr').length > 0", timeout=90_000)
+    until(
+        page,
+        "document.querySelector('#explore-front.live') && document.querySelector('.trying').hidden && document.querySelectorAll('#panel-explore .best tbody tr').length > 0",
+        timeout=90_000,
+    )
 
 
 def test_a_design_space_is_tried_and_its_winner_opened(fresh, site):
@@ -258,10 +275,14 @@ def test_a_design_space_is_tried_and_its_winner_opened(fresh, site):
     assert "meet the limits" in text and "Best:" in text and "Why not the others" in text
     many = page.locator("#panel-explore .best tbody tr").count()
     # A tighter limit on the time of a token leaves no more chips than before, at once, and stands in the link.
-    page.evaluate("(() => { const s = document.getElementById('x-tpot'); s.value = '0'; s.dispatchEvent(new Event('input', {bubbles: true})); })()")
+    page.evaluate(
+        "(() => { const s = document.getElementById('x-tpot'); s.value = '0'; s.dispatchEvent(new Event('input', {bubbles: true})); })()"
+    )
     until(page, f"document.querySelectorAll('#panel-explore .best tbody tr').length < {many}", timeout=20_000)
     assert "x.tpot=5%20ms" in page.url
-    page.evaluate("(() => { const s = document.getElementById('x-tpot'); s.value = '6'; s.dispatchEvent(new Event('input', {bubbles: true})); })()")
+    page.evaluate(
+        "(() => { const s = document.getElementById('x-tpot'); s.value = '6'; s.dispatchEvent(new Event('input', {bubbles: true})); })()"
+    )
     until(page, f"document.querySelectorAll('#panel-explore .best tbody tr').length === {many}", timeout=20_000)
     page.fill("#explore-filter", "h200")
     until(page, "document.querySelectorAll('#panel-explore .best tbody tr').length === 1")
@@ -284,7 +305,9 @@ def test_why_not_and_a_link_that_asks(fresh, site):
 def test_an_exploration_can_be_stopped_and_calculating_goes_on(fresh, site):
     page = fresh()
     booted(page, f"{site}#view=explore&x.weights=bf16,fp8,int4-g128,nvfp4,mxfp4&x.kv=auto,fp8,int4&x.devices=64")
-    until(page, "!document.querySelector('.trying')?.hidden && document.querySelector('.trying progress').value > 0", timeout=90_000)
+    until(
+        page, "!document.querySelector('.trying')?.hidden && document.querySelector('.trying progress').value > 0", timeout=90_000
+    )
     page.get_by_role("button", name="Stop").click()
     assert "Stopped" in page.inner_text("#panel-explore")
     page.fill("#f-batch", "64")
@@ -311,7 +334,11 @@ def test_an_area_of_the_front_is_selected_by_hand(fresh, site):
 def test_scores_stand_beside_prices(fresh, site):
     page = fresh()
     booted(page, f"{site}#view=explore&part=capability")
-    until(page, "document.querySelector('#explore-capability.live') && document.querySelectorAll('#panel-explore tbody tr').length > 10", timeout=90_000)
+    until(
+        page,
+        "document.querySelector('#explore-capability.live') && document.querySelectorAll('#panel-explore tbody tr').length > 10",
+        timeout=90_000,
+    )
     assert "MMLU-Pro" in page.inner_text("#panel-explore") and page.locator("#panel-explore tbody a[href^=https]").count() > 10
     page.get_by_role("button", name="Active parameters").click()
     until(page, "document.querySelector('#explore-capability-finding').innerText.includes('parameters that a token uses')")
@@ -335,7 +362,9 @@ def test_levers_are_arrows_that_can_be_tried(page):
     panel = opened(page, "levers")
     answered(page, "levers")
     until(page, "document.querySelector('#levers-chart.live')", timeout=15_000)
-    arrows = lambda: page.evaluate("(() => { const d = roofline.charts.find((c) => c.name === 'arrows').model('arrows').data; return Array.from(d.x0, (x, i) => [x, d.y0[i], d.x1[i], d.y1[i]]); })()")
+    arrows = lambda: page.evaluate(
+        "(() => { const d = roofline.charts.find((c) => c.name === 'arrows').model('arrows').data; return Array.from(d.x0, (x, i) => [x, d.y0[i], d.x1[i], d.y1[i]]); })()"
+    )
     drawn = arrows()
     assert 3 <= len(drawn) <= 8 and len({(a[0], a[1]) for a in drawn}) == 1  # all start at the decode point
     decode = page.evaluate("[roofline.latest().chart.phases.x[1], roofline.latest().chart.phases.y[1]]")

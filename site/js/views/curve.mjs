@@ -23,6 +23,7 @@ export class Curve extends Chart {
   constructor(page, box, name) {
     super(box, page.figures[name], name);
     this.page = page;
+    /** @type {Promise<void> | null} */ this.soon = null;
     this.arrows = name === "arrows";
     /** @type {Record<string, number[]> | undefined} */ this.every = undefined;
   }

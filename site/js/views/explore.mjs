@@ -144,7 +144,7 @@ export function view(page) {
         : [h("p", { class: "hint" }, t("explore.tornado.hint")), segmented(t("levers.goal"), ["cost", "latency", "throughput", "ttft-alone", "energy"].map((id) => ({ id, text: t(`explore.objective.${id}`) })), objective, (id) => { objective = id; open(panel); }), bar, problem, bars];
     fill(rows);
     chart.whole.hidden = !answer?.points.length;
-    fill(panel, h("div", { class: "panel-top" }, segmented(t("tab.explore"), PARTS.map((id) => ({ id, text: t(`explore.part.${id}`) })), part, (id) => { part = state.page.part = id; state.writeAddress(); open(panel); panel.querySelector("[aria-pressed=true]")?.focus(); })), body);
+    fill(panel, h("div", { class: "panel-top" }, segmented(t("tab.explore"), PARTS.map((id) => ({ id, text: t(`explore.part.${id}`) })), part, (id) => { part = state.page.part = id; state.writeAddress(); open(panel); /** @type {any} */ (panel.querySelector("[aria-pressed=true]"))?.focus(); })), body);
     if (answer && part === "search") show();
     again();
   }

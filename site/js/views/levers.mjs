@@ -59,7 +59,7 @@ export function view(page) {
   function open(target) {
     panel = target;
     chart.whole.hidden = true;
-    fill(panel, h("div", { class: "panel-top" }, segmented(t("levers.goal"), GOALS.map((id) => ({ id, text: t(`goal.${id}`) })), goal, (id) => { goal = id; open(panel); panel.querySelector("[aria-pressed=true]")?.focus(); }), h("p", { class: "hint" }, t("levers.hint"))), chart.whole, place);
+    fill(panel, h("div", { class: "panel-top" }, segmented(t("levers.goal"), GOALS.map((id) => ({ id, text: t(`goal.${id}`) })), goal, (id) => { goal = id; open(panel); /** @type {any} */ (panel.querySelector("[aria-pressed=true]"))?.focus(); }), h("p", { class: "hint" }, t("levers.hint"))), chart.whole, place);
     update();
   }
   return { open, update: debounce(update, 80) };

@@ -122,7 +122,7 @@ export function view(page) {
       if (basis === "limit") by = "engine";
     }
     if (panel.hidden) return;
-    fill(panel, h("div", { class: "panel-top" }, segmented(t("tab.measured"), parts.map((id) => ({ id, text: t(`measured.part.${id}`) })), part, (id) => { part = state.page.part = id; state.writeAddress(); open(panel).then(() => panel.querySelector("[aria-pressed=true]")?.focus()); })), build());
+    fill(panel, h("div", { class: "panel-top" }, segmented(t("tab.measured"), parts.map((id) => ({ id, text: t(`measured.part.${id}`) })), part, (id) => { part = state.page.part = id; state.writeAddress(); open(panel).then(() => /** @type {any} */ (panel.querySelector("[aria-pressed=true]"))?.focus()); })), build());
     if (part === "points") { drawPoints(); drawPicked(); }
     if (part === "own") mine.update();
   }

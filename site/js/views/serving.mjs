@@ -26,7 +26,7 @@ export function view(page) {
   };
   const num = (/** @type {any} */ value) => h("span", { class: "num" }, String(value));
   const nums = (/** @type {any} */ values) => Object.fromEntries(Object.entries(values ?? {}).filter(([, v]) => typeof v !== "object").map(([k, v]) => [k, num(v)]));
-  const section = (/** @type {string} */ id, ...content) => h("section", { class: "piece", id: `serving-${id}-section` }, h("h3", {}, t(`serving.${id}`)), content);
+  const section = (/** @type {string} */ id, /** @type {any[]} */ ...content) => h("section", { class: "piece", id: `serving-${id}-section` }, h("h3", {}, t(`serving.${id}`)), content);
   const twoColumns = (/** @type {any[]} */ rows, /** @type {string} */ prefix, /** @type {string} */ caption) => {
     const expected = rows.some((r) => r.expected !== "–");
     return table({ caption, rows, columns: [{ key: "key", label: h("span", { class: "sr" }, t("serving.name")) }, { key: "limit", label: t("at_most"), num: true }, ...(expected ? [{ key: "expected", label: t("row.expected"), num: true }] : []), { key: "what", label: t("serving.what") }],
@@ -183,7 +183,7 @@ export function view(page) {
     panel = target;
     part = partOf(page, Object.keys(BUILD));
     bound_fields = fields(page);
-    fill(panel, h("div", { class: "panel-top" }, segmented(t("tab.serving"), Object.keys(BUILD).map((id) => ({ id, text: t(`serving.part.${id}`) })), part, (id) => { part = state.page.part = id; state.writeAddress(); open(panel); panel.querySelector("[aria-pressed=true]")?.focus(); })), BUILD[part](), h("p", { class: "hint wait" }, t("waiting")));
+    fill(panel, h("div", { class: "panel-top" }, segmented(t("tab.serving"), Object.keys(BUILD).map((id) => ({ id, text: t(`serving.part.${id}`) })), part, (id) => { part = state.page.part = id; state.writeAddress(); open(panel); /** @type {any} */ (panel.querySelector("[aria-pressed=true]"))?.focus(); })), BUILD[part](), h("p", { class: "hint wait" }, t("waiting")));
     update();
   }
   return { open, update: soon };
