@@ -133,7 +133,7 @@ export function view(page) {
     charts.queue.whole.hidden = !rows.length;
     if (!rows.length) return fill(places.queue);
     const keys = ["p50", "p90", "p99", "tpot"], colors = ["ink", "accent", "memory", "muted"], here = rows.find((r) => r.here), xs = rows.map((r) => r.x), last = rows.at(-1);
-    const range = around(xs, rows.flatMap((r) => keys.map((k) => r[k])), 1.2, 2.4);
+    const range = around(xs, rows.flatMap((r) => keys.map((k) => r[k])), 1.2, charts.queue.box.clientWidth < 500 ? 8 : 2.4);
     fill(charts.queue.finding, ...rich("queue.finding", { capacity: num(capacity) }));
     charts.queue.curve.draw({
       range, x: t("queue.x"), y: t("queue.y"), lines: [...keys.map((k, i) => ({ xs, ys: rows.map((r) => r[k]), color: colors[i], dash: k === "tpot" ? "dashed" : "solid" })), ...(here ? [{ xs: [here.x, here.x], ys: [range.y0, range.y1], color: "muted", dash: "dotted", width: 1.5 }] : [])],
@@ -157,7 +157,7 @@ export function view(page) {
     charts.placement.curve.draw({ range: { x0, x1, y0: x0 * e.memory, y1: e.peak * 2 }, x: t("chart.x.short"), y: t("chart.y"),
       lines: [{ xs: [x0, e.ridge], ys: [x0 * e.memory, e.peak], color: "memory" }, { xs: [e.ridge, Math.max(x1, e.ridge)], ys: [e.peak, e.peak], color: "compute" }, ...both.map((k) => ({ xs: e.points[k].x, ys: e.points[k].y, color: k === "ideal" ? "muted" : "accent", width: 1, alpha: 0.6, dash: "dotted" }))],
       points: both.flatMap((k) => e.batch.map((/** @type {number} */ b, /** @type {number} */ i) => ({ x: e.points[k].x[i], y: e.points[k].y[i], color: k === "ideal" ? "muted" : "accent", marker: k === "ideal" ? "diamond" : "circle", size: i === at ? 14 : 6, alpha: i === at ? 0.95 : 0.5, title: `${t(`experts.${k}`)}, ${t("field.batch")} ${e.rows[i].batch}`, tip: `${e.rows[i][k]} FLOP/byte` }))),
-      labels: both.map((k) => ({ x: e.points[k].x[at], y: e.points[k].y[at], text: t(`experts.${k}`), color: k === "ideal" ? "muted" : "accent", align: k === "ideal" ? "left" : "right", dx: k === "ideal" ? 12 : -12, dy: 6 })) });
+      labels: both.map((k) => ({ x: e.points[k].x[at], y: e.points[k].y[at], text: t(`experts.${k}`), color: k === "ideal" ? "muted" : "accent", align: k === "ideal" || at < 2 ? "left" : "right", dx: k === "ideal" || at < 2 ? 12 : -12, dy: k === "ideal" && at < 2 ? 20 : 6 })) });
     fill(places["expert-rows"], h("details", { class: "table-behind" }, h("summary", {}, t("chart.table")), table({ caption: t("serving.experts"), rows: e.rows.map((/** @type {any} */ r) => ({ ...r, className: r.here ? "here" : "" })),
       columns: [{ key: "batch", label: t("field.batch"), num: true }, { key: "routing", label: t("experts.read"), num: true }, { key: "least", label: t("experts.least"), num: true }, { key: "bytes", label: t("experts.bytes"), num: true }, { key: "actual", label: t("experts.actual.x"), num: true }, { key: "ideal", label: t("experts.ideal.x"), num: true }] })));
   }
