@@ -108,3 +108,33 @@ def log(x):
     0.0
     """
     return _numpy().log(x) if is_array(x) else math.log(x)
+
+
+def falling_root(f, low: float, high: float, tolerance: float = 1e-12) -> float:
+    """Where f, above zero at `low` and not above it at `high`, crosses zero: regula falsi, with the end that stays halved (Illinois).
+
+    About ten evaluations where bisection takes forty. tolerance: of the answer, as a share of `high`.
+
+    >>> round(falling_root(lambda x: 2 - x * x, 0.0, 2.0), 12)
+    1.414213562373
+    """
+    above, below = f(low), f(high)
+    if above <= 0:
+        return low
+    kept = 0
+    for _ in range(100):
+        if below == 0 or high - low <= tolerance * abs(high):
+            break
+        middle = high - below * (high - low) / (below - above)
+        value = f(middle)
+        if value > 0:
+            low, above = middle, value
+            below = below / 2 if kept > 0 else below
+            kept = 1
+        else:
+            if abs(high - middle) <= tolerance * abs(high):
+                return middle
+            high, below = middle, value
+            above = above / 2 if kept < 0 else above
+            kept = -1
+    return high

@@ -96,7 +96,7 @@ def evaluate(scenario: Scenario | Resolved) -> Report:
     prefill = phase(r, prefill_pass(s, layout), stages=layout.pp, context=s.prompt, **common)
     decode = phase(r, decode_pass(s, layout, s.draft + 1), rounds=split, context=s.prompt + (steps + 1) / 2, **common)
     plain_s = roof.longest(roof.limit_parts(operators_of(r, decode_pass(s, layout)), roofs, layout)) if s.draft and timed else decode.limit_s
-    serving = service.serve(r, prefill, decode, plain_s, roofs, mem["max_batch"])
+    serving = service.serve(r, prefill, decode, plain_s, roofs, expectation, mem["max_batch"])
     # A prompt that arrives by itself, as in continuous batching; ttft_s is for all prompts of the batch at once.
     lone = times(r, dataclass_replace(prefill_pass(s, layout), sequences=1.0), roofs, expectation, layout.pp) if timed and s.batch > 1 and not s.prefill_hardware else None
     serving["ttft_alone_s"], serving["expected_ttft_alone_s"] = lone[1:] if lone else (serving["ttft_s"], serving["expected_ttft_s"])

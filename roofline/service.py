@@ -8,7 +8,7 @@ from . import calibration, memory, roof, serving
 from .fabric import fabric_of
 from .model import Architecture
 from .operators import Pass, forward
-from .phase import Phase, attention_format, decode_pass, operators_of, phase
+from .phase import Phase, attention_format, decode_pass, operators_of, phase, times
 from .scenario import Resolved, Scenario
 
 TIMES = ("ttft_s", "tpot_s", "tokens_per_s_per_user", "tokens_per_s", "tokens_per_s_per_device", "requests_per_s")
@@ -60,8 +60,8 @@ def line(s: Scenario, layout, ttft, tpot) -> dict:
     return dict(zip(TIMES, (ttft, tpot, 1 / tpot, total, total / layout.devices, layout.dp * s.batch / stay), strict=True))
 
 
-def serve(r: Resolved, prefill: Phase, decode: Phase, plain_limit_s, roofs: roof.Roofs, max_batch) -> dict:
-    """The whole `serving` part. plain_limit_s: a decode step without speculation [s]. Times are None where the phases have none."""
+def serve(r: Resolved, prefill: Phase, decode: Phase, plain_limit_s, roofs: roof.Roofs, e, max_batch) -> dict:
+    """The whole `serving` part. plain_limit_s: a decode step without speculation [s]; e: the Efficiency to expect, or None. Times are None where the phases have none."""
     s, layout = r.scenario, r.layout
     result = {}
     tokens, drafted = 1.0, 0.0
@@ -83,7 +83,7 @@ def serve(r: Resolved, prefill: Phase, decode: Phase, plain_limit_s, roofs: roof
         result["speculation"] = {"tokens_per_step": tokens, "draft_s": drafted, "verify_s": decode.limit_s, "plain_tpot_s": plain_limit_s, "speedup": plain_limit_s / limit}
     result["disaggregated"] = pools
     result["mixed_step"] = _mixed(r, roofs) if s.chunk and limit is not None else None
-    result["arrivals"] = _arrivals(r, prefill, roofs, max_batch, tokens, drafted) if s.rate and limit is not None else None
+    result["arrivals"] = _arrivals(r, roofs, e, max_batch, tokens, drafted) if s.rate and limit is not None else None
     return result
 
 
@@ -103,31 +103,30 @@ def _mixed(r: Resolved, roofs: roof.Roofs) -> dict:
             "saved_s": max(alone) + max(pure) - max(both), "steps_per_prompt": steps, "ttft_s": steps * max(both), "tpot_while_prefilling_s": max(both)}
 
 
-def _arrivals(r: Resolved, prefill: Phase, roofs: roof.Roofs, max_batch, tokens: float, drafted: float) -> dict:
-    """Random arrivals at `rate`: where the running batch settles, how busy the engine is and how long requests queue (an estimate)."""
-    s, layout = r.scenario, r.layout
-    rate = s.rate / layout.dp
-    one = operators_of(r, Pass(sequences=1.0, new_tokens=float(s.prompt - s.cached), start=float(s.cached), pool=layout.pool))
-    # Pipeline stages work on pieces of a prompt, and on a micro-batch each, at once.
-    prefill_s = roof.longest(roof.limit_parts(one, roofs, layout, layout.pp))
+def _arrivals(r: Resolved, roofs: roof.Roofs, e, max_batch, tokens: float, drafted: float) -> dict:
+    """Random arrivals at `rate`: where the running batch settles, how busy the engine is and how long requests queue (an estimate).
 
+    At the limits, and as `expected` at what an engine reaches (None without an expectation).
+    """
+    s, layout = r.scenario, r.layout
+    ceiling = max_batch or s.batch
+
+    @lru_cache(maxsize=None)
     def step(batch):
         batch = max(1.0, batch)  # however idle the service is, a step that runs holds a request
         p = Pass(sequences=batch / max(1.0, min(layout.pp, batch)), new_tokens=float(s.draft + 1), start=float(s.prompt), steps=float(max(s.output - 1, 1)), sampled=float(s.draft + 1),
                  pool=layout.pool)
-        return (roof.longest(roof.limit_parts(operators_of(r, p), roofs, layout)) + drafted) / tokens
+        _, limit, expected = times(r, p, roofs, e)
+        return tuple(None if t is None else token_seconds(limit, drafted, tokens, t / limit) for t in (limit, expected))
 
-    ceiling = max_batch or s.batch
-    state = serving.steady_state(rate, prefill_s, step, ceiling, s.output)
-    capacity = ceiling / (prefill_s * ceiling + (s.output - 1) * step(ceiling)) * layout.dp
-    base = {"rate_per_s": s.rate, "capacity_per_s": capacity, "stable": state is not None, "prefill_s": prefill_s, "max_batch": ceiling,
-            "basis": "an estimate at the limits: random arrivals, equal requests, prefill first (M/D/1)"}
-    if state is None:
-        return base | dict.fromkeys(("batch", "utilisation", "prefill_share", "tpot_s", "ttft_mean_s", "ttft_p50_s", "ttft_p90_s", "ttft_p99_s", "e2e_mean_s"))
-    wait = serving.md1_wait(rate, prefill_s)
-    tail = {f"ttft_p{q}_s": prefill_s + serving.wait_quantile(rate, prefill_s, q / 100) for q in (50, 90, 99)}
-    tpot = state["tpot_s"]
-    return base | state | tail | {"ttft_mean_s": prefill_s + wait, "e2e_mean_s": prefill_s + wait + (tpot or 0.0) * (s.output - 1)}
+    # Pipeline stages work on pieces of a prompt, and on a micro-batch each, at once.
+    one = Pass(sequences=1.0, new_tokens=float(s.prompt - s.cached), start=float(s.cached), pool=layout.pool)
+    least, likely = times(r, one, roofs, e, layout.pp)[1:]
+    queue = lambda prefill_s, which: serving.queue(s.rate / layout.dp, prefill_s, lambda batch: step(batch)[which], ceiling, s.output)
+    found = [None if t is None else queue(t, i) for i, t in enumerate((least, likely))]
+    for state in filter(None, found):
+        state["capacity_per_s"] *= layout.dp
+    return {"rate_per_s": s.rate, "max_batch": ceiling, "basis": "an estimate at the limits: random arrivals, equal requests, prefill first (M/D/1)"} | found[0] | {"expected": found[1]}
 
 
 def lone_prefill(q: Resolved, s, roofs: roof.Roofs):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from .numeric import maximum, where
+from .numeric import falling_root, maximum, where
 
 
 def accepted_tokens(acceptance, draft):
@@ -102,8 +102,8 @@ def steady_state(rate, prefill_s, step_of, max_batch, output):
 
     prefill_s: time one prompt takes from the engine [s]; step_of(batch): one decode step [s]; output [tokens].
     Prefill takes the share u = rate x prefill_s of the engine's time, so a step takes step_of(B) / (1 - u); by Little's law
-    B = rate x (output - 1) x step. The smallest B that satisfies it is found by bisection: step_of grows slower than B until
-    the engine is saturated. Returns {"batch", "tpot_s", "utilisation", "prefill_share"}. An estimate: it leaves out how engines
+    B = rate x (output - 1) x step, which has one solution below max_batch: step_of grows slower than B until the engine is
+    saturated. Returns {"batch", "tpot_s", "utilisation", "prefill_share"}. An estimate: it leaves out how engines
     order prefills and decodes, and how requests vary in length.
     """
     share = rate * prefill_s
@@ -115,15 +115,24 @@ def steady_state(rate, prefill_s, step_of, max_batch, output):
         return {"batch": 0.0, "tpot_s": None, "utilisation": share, "prefill_share": share}
     if need(max_batch) > max_batch:
         return None
-    low, high = 0.0, float(max_batch)
-    for _ in range(60):
-        middle = (low + high) / 2
-        if need(max(middle, 1e-9)) > middle:
-            low = middle
-        else:
-            high = middle
-    tpot = step_of(max(high, 1e-9)) / (1.0 - share)
-    return {"batch": high, "tpot_s": tpot, "utilisation": need(max_batch) / max_batch, "prefill_share": share}
+    batch = falling_root(lambda b: need(b) - b, 0.0, float(max_batch))
+    return {"batch": batch, "tpot_s": step_of(batch) / (1.0 - share), "utilisation": need(max_batch) / max_batch, "prefill_share": share}
+
+
+def queue(rate, prefill_s, step_of, max_batch, output) -> dict:
+    """One replica under random arrivals: what it can take, where it settles and how long requests wait (an estimate).
+
+    Arguments as in `steady_state`. capacity_per_s: the rate at which max_batch requests are always in flight. TTFT is the prompt's
+    own time and the wait for those before it (`md1_wait`, `wait_quantile`); e2e adds the steps. All None if it cannot keep up.
+    """
+    capacity = max_batch / (prefill_s * max_batch + max(output - 1, 0) * step_of(float(max_batch)))
+    state = steady_state(rate, prefill_s, step_of, max_batch, output)
+    base = {"capacity_per_s": capacity, "stable": state is not None, "prefill_s": prefill_s}
+    if state is None:
+        return base | dict.fromkeys(("batch", "utilisation", "prefill_share", "tpot_s", "ttft_mean_s", "ttft_p50_s", "ttft_p90_s", "ttft_p99_s", "e2e_mean_s"))
+    wait = md1_wait(rate, prefill_s)
+    tail = {f"ttft_p{q}_s": prefill_s + wait_quantile(rate, prefill_s, q / 100) for q in (50, 90, 99)}
+    return base | state | tail | {"ttft_mean_s": prefill_s + wait, "e2e_mean_s": prefill_s + wait + (state["tpot_s"] or 0.0) * (output - 1)}
 
 
 def wait_quantile(rate, service_s, quantile):

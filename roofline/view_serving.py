@@ -169,17 +169,18 @@ def mixed(report: dict) -> dict | None:
 
 
 def arrivals(report: dict) -> dict | None:
-    """What random arrivals make of the service (an estimate); None without a rate."""
+    """What random arrivals make of the service (an estimate), at the limits and as expected; None without a rate."""
     a = report["serving"]["arrivals"]
     if not a:
         return None
+    likely = _likely(a)
     parts = {
-        "stable": a["stable"],
+        "stable": likely["stable"],
         "rate": number(a["rate_per_s"]),
-        "capacity": number(a["capacity_per_s"]),
-        "share": percent(a["rate_per_s"] / a["capacity_per_s"]),
+        "capacity": number(likely["capacity_per_s"]),
+        "share": percent(a["rate_per_s"] / likely["capacity_per_s"]),
     }
-    if not a["stable"]:
+    if not likely["stable"]:
         return parts
     rows = [
         ("mean", "ttft_mean_s"),
@@ -190,23 +191,31 @@ def arrivals(report: dict) -> dict | None:
         ("e2e", "e2e_mean_s"),
     ]
     return parts | {
-        "utilisation": percent(a["utilisation"]),
-        "prefill_share": percent(a["prefill_share"]),
-        "batch": number(a["batch"]),
-        "rows": [{"key": key, "value": seconds(a[field])} for key, field in rows],
+        "utilisation": percent(likely["utilisation"]),
+        "prefill_share": percent(likely["prefill_share"]),
+        "batch": number(likely["batch"]),
+        "rows": [
+            {"key": key, "limit": seconds(a[field]), "expected": seconds((a["expected"] or {}).get(field))}
+            for key, field in rows
+        ],
     }
+
+
+def _likely(a: dict) -> dict:
+    """The estimate to show where there is room for one: the expected one, else the one at the limits."""
+    return a["expected"] or a
 
 
 def queue(scenario: Scenario, start: int = 0) -> dict:
     """Some points of the curve of TTFT and TPOT against arrivals, from SHARES[start] on: {"rows", "next": where to go on, or None}.
 
-    Each row is {x [requests/s], here, p50, p90, p99, tpot [s], text}; the scenario's own rate, if it can be kept, is among them.
+    Expected where there is an expectation, else at the limits. Each row is {x [requests/s], here, p50, p90, p99, tpot [s], text}; the scenario's own rate, if it can be kept, is among them.
     """
     base = scenario.replace(rate=None, prefill_hardware="")
     plain = evaluate(base.replace(rate=1e-6)).serving["arrivals"]
     if not plain:
         return {"rows": [], "next": None, "capacity": "–"}
-    capacity, rows = plain["capacity_per_s"], []
+    capacity, rows = _likely(plain)["capacity_per_s"], []
     own = scenario.rate if scenario.rate and scenario.rate < capacity else None
     for share in SHARES[start : start + POINTS]:
         rows.append(_point(base, share * capacity, False))
@@ -217,7 +226,7 @@ def queue(scenario: Scenario, start: int = 0) -> dict:
 
 
 def _point(base: Scenario, rate: float, here: bool) -> dict | None:
-    a = evaluate(base.replace(rate=rate)).serving["arrivals"]
+    a = _likely(evaluate(base.replace(rate=rate)).serving["arrivals"])
     if not a["stable"]:
         return None
     names = {"p50": "ttft_p50_s", "p90": "ttft_p90_s", "p99": "ttft_p99_s", "tpot": "tpot_s"}

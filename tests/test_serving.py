@@ -152,6 +152,25 @@ def test_arrivals_settle_by_littles_law(model, prompt, output):
     assert over["stable"] is False and over["batch"] is None
 
 
+def test_expected_queues_are_never_shorter():
+    """What an engine reaches takes longer than the limit, so the same arrivals keep it busier, run more requests at once and wait longer; no expectation, no such queue."""
+    a = ask(rate=1.0, engine="any").serving["arrivals"]
+    e = a["expected"]
+    assert e["capacity_per_s"] < a["capacity_per_s"] and e["prefill_s"] > a["prefill_s"]
+    for key in ("batch", "utilisation", "tpot_s", "ttft_mean_s", "ttft_p99_s", "e2e_mean_s"):
+        assert e[key] > a[key]
+    assert e["batch"] == pytest.approx(1.0 * (ask().scenario.get("output", 256) - 1) * e["tpot_s"], rel=1e-6)  # Little's law
+    assert ask(rate=1.0, engine="none").serving["arrivals"]["expected"] is None
+
+
+def test_the_root_of_a_falling_line():
+    """x* = 30 for 60 - 2 x, from any bracket; at an end where it is zero already, that end."""
+    from roofline.numeric import falling_root
+    for high in (31.0, 100.0, 1e6):
+        assert falling_root(lambda x: 60 - 2 * x, 0.0, high) == pytest.approx(30)
+    assert falling_root(lambda x: 60 - 2 * x, 0.0, 30.0) == 30.0 and falling_root(lambda x: -x, 0.0, 5.0) == 0.0
+
+
 def test_replicas_share_the_arrivals():
     """Two replicas at twice the rate are each as one replica at the rate, and carry twice the load in all."""
     one = ask(rate=2.0).serving["arrivals"]

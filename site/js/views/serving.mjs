@@ -27,9 +27,9 @@ export function view(page) {
   const num = (/** @type {any} */ value) => h("span", { class: "num" }, String(value));
   const nums = (/** @type {any} */ values) => Object.fromEntries(Object.entries(values ?? {}).filter(([, v]) => typeof v !== "object").map(([k, v]) => [k, num(v)]));
   const section = (/** @type {string} */ id, /** @type {any[]} */ ...content) => h("section", { class: "piece", id: `serving-${id}-section` }, h("h3", {}, t(`serving.${id}`)), content);
-  const twoColumns = (/** @type {any[]} */ rows, /** @type {string} */ prefix, /** @type {string} */ caption) => {
+  const twoColumns = (/** @type {any[]} */ rows, /** @type {string} */ prefix, /** @type {string} */ caption, gloss = true) => {
     const expected = rows.some((r) => r.expected !== "–");
-    return table({ caption, rows, columns: [{ key: "key", label: h("span", { class: "sr" }, t("serving.name")) }, { key: "limit", label: t("at_most"), num: true }, ...(expected ? [{ key: "expected", label: t("row.expected"), num: true }] : []), { key: "what", label: t("serving.what") }],
+    return table({ caption, rows, columns: [{ key: "key", label: h("span", { class: "sr" }, t("serving.name")) }, { key: "limit", label: t("at_most"), num: true }, ...(expected ? [{ key: "expected", label: t("row.expected"), num: true }] : []), ...(gloss ? [{ key: "what", label: t("serving.what") }] : [])],
       cell: (row, key) => (key === "key" ? h("span", {}, ...rich(`${prefix}.${row.key}`)) : key === "what" ? h("small", { class: "wide" }, t(`${prefix}.${row.key}.gloss`)) : row[key]) });
   };
   const small = (/** @type {any[]} */ rows, /** @type {string} */ prefix) => facts(rows.map((r) => [h("span", {}, ...rich(`${prefix}.${r.key}`)), r.value]));
@@ -54,7 +54,7 @@ export function view(page) {
       fill(places.figures, r.timed ? null : h("p", { class: "hint" }, t("serving.untimed")), twoColumns(r.figures, "serving.figure", t("serving.figures")));
       const a = r.arrivals;
       fill(places.arrivals, !a ? null : !a.stable ? h("p", { class: "error" }, ...rich("serving.arrivals.unstable", nums(a)))
-        : [h("p", {}, ...rich("serving.arrivals.told", nums(a))), small(a.rows, "serving.wait")]);
+        : [h("p", {}, ...rich("serving.arrivals.told", nums(a))), twoColumns(a.rows, "serving.wait", t("serving.arrivals"), false)]);
       fill(places.mixed, r.mixed ? [h("p", {}, ...rich("serving.mixed.told", { ...nums(r.mixed), bound: bound(r.mixed.bound, false) })), small(r.mixed.rows, "serving.mixed")] : null);
       fill(places.speculation, r.speculation ? [h("p", {}, ...rich(r.speculation.pays ? "serving.speculation.pays" : "serving.speculation.loses", nums(r.speculation))), table({ caption: t("serving.speculation"), rows: r.speculation.rows.map((/** @type {any} */ row) => ({ ...row, className: row.here ? "here" : "" })), columns: [{ key: "batch", label: t("field.batch"), num: true }, { key: "speedup", label: t("serving.speculation.speed"), num: true }], cell: (row, key) => (key === "speedup" ? h("span", { class: row.pays ? "better" : "worse" }, row.speedup) : row[key]) })]
         : h("button", { type: "button", class: "quiet", onclick: () => attempt({ draft: "4" }, t("field.draft")) }, t("serving.speculation.try")));
