@@ -109,34 +109,35 @@ def headline(report: dict) -> dict:
 
 def figures(report: dict) -> list:
     """The strip of key figures: [{key, value, expected, role}]; `expected` is "about x (low to high)" where measurements allow."""
-    serving, mem, prefill, decode = report["serving"], report["memory"], report["prefill"], report["decode"]
-    rows = [
-        _figure("ttft", seconds(serving["ttft_s"]), prefill, "expected_s", 1.0, seconds),
-        _figure("tpot", seconds(serving["tpot_s"]), decode, "expected_s", 1.0, seconds),
-        _figure("user", _rate(serving["tokens_per_s_per_user"]), decode, "expected_s", 1.0, _rate, inverse=True),
-        _figure("total", _rate(serving["tokens_per_s"]), decode, "expected_s",
-                (serving["tokens_per_s"] or 0) / (serving["tokens_per_s_per_user"] or 1), _rate, inverse=True),
-    ]
+    serving, mem, prefill, decode, money = report["serving"], report["memory"], report["prefill"], report["decode"], report["cost"] or {}
+    times = lambda key, phase: _figure(key, serving[key + "_s"], serving[f"expected_{key}_s"], phase, seconds)
+    rates = lambda key, field: _figure(key, serving[field], serving["expected_" + field], decode, _rate, inverse=True)
+    rows = [times("ttft", prefill), times("tpot", decode), rates("user", "tokens_per_s_per_user"), rates("total", "tokens_per_s")]
     share = None if mem["available_bytes"] in (None, 0) else mem["total_bytes"] / mem["available_bytes"]
     rows.append({"key": "memory", "value": bytes_(mem["total_bytes"]), "of": None if mem["available_bytes"] is None else bytes_(mem["available_bytes"]),
                  "share": share, "role": "misfit" if mem["fits"] is False else "plain"})
-    usd = (report["cost"] or {}).get("usd_per_million_output_tokens")
-    rows.append({"key": "cost", "value": "–" if usd is None else f"${format_number(usd)}", "role": "plain"})
+    usd = "usd_per_million_output_tokens"
+    rows.append(_figure("cost", money.get(usd), money.get("expected_" + usd), decode, _dollars) | {"role": "plain"})
     return rows
+
+
+def _dollars(value) -> str:
+    return "–" if value is None else f"${format_number(value)}"
 
 
 def _rate(value) -> str:
     return "–" if value is None else format_number(value)
 
 
-def _figure(key, value, phase, field, factor, write, inverse=False) -> dict:
-    row = {"key": key, "value": value, "role": (phase or {}).get("bound") or "plain"}
+def _figure(key, value, expected, phase, write, inverse=False) -> dict:
+    """One figure at its limit and as expected. The band is its phase's, since drafts, pools and prices stretch with the step; inverse: a rate, which falls as the step grows."""
+    row = {"key": key, "value": write(value), "role": (phase or {}).get("bound") or "plain"}
     if phase and phase.get("limit_s") is None:
         row["role"] = "misfit"
-    if phase and phase.get("expected_s"):
-        at = (lambda s: factor / s) if inverse else (lambda s: s)
-        low, high = sorted((at(phase["expected_low_s"]), at(phase["expected_high_s"])))
-        row["expected"] = {"value": write(at(phase["expected_s"])), "low": write(low), "high": write(high)}
+    if expected and phase and phase.get("expected_s"):
+        ends = [phase[f"expected_{end}_s"] / phase["expected_s"] for end in ("low", "high")]
+        low, high = sorted(expected / x if inverse else expected * x for x in ends)
+        row["expected"] = {"value": write(expected), "low": write(low), "high": write(high)}
     return row
 
 

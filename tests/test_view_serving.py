@@ -85,3 +85,16 @@ def test_experts_read_grow_from_active_to_all():
 def test_an_unknown_part_is_refused():
     with pytest.raises(InputError, match="part"):
         serving(DENSE, "kitchen")
+
+
+@pytest.mark.parametrize("change", [{}, {"draft": 3}, {"batch": 8, "prefill_hardware": "h100-sxm", "prefill_devices": 2}, {"devices": 2, "dp": 2, "tp": 1}])
+def test_the_strip_of_figures_says_what_serving_says(change):
+    """Drafts divide the step among the tokens it yields and a pool of its own takes the prompt, at the limit and in the expectation alike."""
+    from roofline import view
+
+    report = evaluate(Scenario(model="llama-3.1-8b", hardware="h100-sxm", **change)).to_dict()
+    serving, strip = report["serving"], {row["key"]: row for row in view.figures(report)}
+    for key, field, write in (("ttft", "ttft_s", view.seconds), ("tpot", "tpot_s", view.seconds), ("user", "tokens_per_s_per_user", view._rate), ("total", "tokens_per_s", view._rate)):
+        assert strip[key]["value"] == write(serving[field])
+        assert strip[key]["expected"]["value"] == write(serving["expected_" + field])
+    assert strip["cost"]["expected"]["value"] == view._dollars(report["cost"]["expected_usd_per_million_output_tokens"])
