@@ -9,7 +9,6 @@ from importlib import resources
 from . import catalogue
 from .errors import InputError
 from .model import parameters
-from .parallel import Layout, check
 from .report import evaluate
 from .scenario import Scenario
 
@@ -33,11 +32,11 @@ def scores() -> tuple:
 def capability(scenario: Scenario, most: int = 64) -> dict:
     """Score, active parameters and price of every scored model under one scenario: {"benchmark", "unit", "about", "models": [...]}.
 
-    Each model runs with the scenario's chip, load and formats, on the fewest chips (up to `most`) of which a tensor-parallel group
-    holds it; its price is the whole bill over the output tokens, expected where there is an expectation, else at the limit.
+    Each model runs with the scenario's chip, load and formats, on the fewest chips (up to `most`) that hold it: tensor parallel inside
+    the fast links, then pipeline stages of such groups. Its price is the whole bill over the output tokens, expected where there is an expectation, else at the limit.
     A model that reasons at length writes many more tokens for an answer: its price is per token all the same, and `reasoning` says so.
     `frontier`: no other model of its kind (reasoning or not) scores as much for as little, and better in one of the two. Models that
-    fit on no such group have no price.
+    fit on no such chips have no price.
     """
     rows = []
     for id, value, source, reasoning in scores():
@@ -45,7 +44,7 @@ def capability(scenario: Scenario, most: int = 64) -> dict:
         counts = parameters(arch)
         row = {"model": id, "name": arch.name or id, "score": value, "by": source["by"], "how": source["how"], "url": source["url"], "retrieved": source["retrieved"], "reasoning": reasoning,
                "total_parameters": counts["total"], "active_parameters": counts["active"], "devices": None, "usd_per_million_output_tokens": None, "usd_per_million_all_in": None, "tpot_s": None}
-        found = _smallest(scenario, arch, id, most)
+        found = _smallest(scenario, id, most)
         if found is not None:
             devices, report = found
             money = lambda key: report.cost["expected_" + key] or report.cost[key]
@@ -67,16 +66,14 @@ def _beats(one: dict, two: dict) -> bool:
     return one["score"] >= two["score"] and price <= other and (one["score"] > two["score"] or price < other)
 
 
-def _smallest(scenario: Scenario, arch, id: str, most: int):
-    """(chips, Report) of the smallest tensor-parallel group that holds a model, or None."""
-    tp = 1
-    while tp <= most:
-        try:
-            check(Layout(tp=tp), arch)
-            report = evaluate(scenario.replace(model=id, config="", read_as="", devices=tp, tp=tp, pp=1, ep=1, dp=1, prefill_hardware="", rate=None))
-        except InputError:
-            report = None
-        if report is not None and report.serving["tpot_s"] is not None:
-            return tp, report
-        tp *= 2
-    return None
+def _smallest(scenario: Scenario, id: str, most: int):
+    """(chips, Report) of the fewest chips on which a model fits under a scenario, spread as `ways.ways_to_fit` says; None above `most`."""
+    alone = {"model": id, "config": "", "read_as": "", "devices": 1, "tp": 1, "pp": 1, "ep": 1, "dp": 1, "prefill_hardware": "", "rate": None}
+    try:
+        report = evaluate(scenario.replace(**alone))
+        more = next((way["change"] for way in report.memory.get("ways", ()) if "devices" in way["change"]), None)
+        if more and more["devices"] <= most:
+            report = evaluate(scenario.replace(**alone | more))
+    except InputError:
+        return None
+    return None if report.serving["tpot_s"] is None else (report.layout["devices"], report)

@@ -8,7 +8,7 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
-from . import catalogue, ceilings, document, explore_cli, formats, hardware, levers, roof, validate
+from . import catalogue, ceilings, cli_text, document, explore_cli, formats, hardware, levers, roof, validate
 from .errors import InputError
 from .model import kv_bytes_per_token, parameters, state_bytes_per_sequence
 from .plot import commands as plot_commands
@@ -160,56 +160,19 @@ def _hardware(args):
 
 def _estimate(args):
     report = evaluate(scenario_of(args))
-    if args.json:
-        return emit(report.to_dict())
-    print(text_report(report))
-    return None
-
-
-def text_report(report) -> str:
-    """The answer as plain text, for a terminal."""
-    m, h, lines = report.model, report.hardware, []
-    lines.append(f"{m['name']} in {report.formats['weights']} on {h['devices']} x {h['name']}, batch {report.scenario.get('batch', 1)}")
-    for name in ("prefill", "decode"):
-        p = getattr(report, name)
-        head = f"{name:8} {format_quantity(p.flops, 'FLOP')}, {format_quantity(p.bytes['total'], 'B')}, {format_number(p.intensity_flops_per_byte)} FLOP/byte"
-        if p.limit_s is None:
-            lines.append(f"{head}: no time (see the warnings)")
-            continue
-        expected = f", about {format_quantity(p.expected_s, 's')} expected" if p.expected_s else ""
-        lines.append(f"{head}: {p.bound}-bound, at least {format_quantity(p.limit_s, 's')}{expected}")
-    s = report.serving
-    if s["tpot_s"]:
-        lines.append(f"at most  {format_number(s['tokens_per_s_per_user'])} tokens/s per user, {format_number(s['tokens_per_s'])} in all; TTFT at least {format_quantity(s['ttft_s'], 's')}")
-    mem = report.memory
-    copies = f", {mem['kv_bytes_stored'] / mem['kv_bytes']:.3g} copies" if mem["kv_bytes_stored"] > 1.001 * mem["kv_bytes"] else ""
-    fit = {True: "fits", False: "does not fit", None: "unknown fit"}[mem["fits"]]
-    lines.append(f"memory   {format_quantity(mem['total_bytes'], 'B')} of {format_quantity(mem['available_bytes'], 'B')}: {fit} (weights {format_quantity(mem['weights_bytes'], 'B')}, KV {format_quantity(mem['kv_bytes_stored'], 'B')}{copies})")
-    lines += [f"note     {w['text']}" for w in report.warnings]
-    return "\n".join(lines)
+    return emit(report.to_dict()) if args.json else print(cli_text.estimate(report))
 
 
 def _levers(args):
     answer = levers.levers(scenario_of(args), args.goal)
-    if args.json:
-        return emit(answer)
-    base = answer["base"]
-    print(f"now: {format_quantity(base['tpot_s'], 's')} a token, {format_number(base['tokens_per_s'])} tokens/s in all, TTFT {format_quantity(base['ttft_s'], 's')}")
-    for row in answer["levers"]:
-        gain, f = row["gain"][args.goal], row["figures"]
-        print(f"  {('no time' if f['tpot_s'] is None else 'unknown') if gain is None else format(gain, '7.2f') + 'x'}  {row['title']}: {format_quantity(f['tpot_s'], 's')} a token, {format_number(f['tokens_per_s'])} tokens/s; {row['price']}")
-    return None
+    return emit(answer) if args.json else print(cli_text.levers(answer))
+
 
 
 def _layouts(args):
     answer = levers.layouts(scenario_of(args), args.goal)
-    if args.json:
-        return emit(answer)
-    for row in answer["layouts"]:
-        f = row["figures"]
-        print(f"  tp {row['tp']:3} pp {row['pp']:3} ep {row['ep']:3} dp {row['dp']:3}  {format_quantity(f['tpot_s'], 's'):>9} a token  {format_number(f['tokens_per_s']):>9} tokens/s  TTFT {format_quantity(f['ttft_s'], 's')}  {row['bound']}-bound")
-    print(f"{answer['tried']} tried: {answer['refused']} impossible, {answer['unfit']} do not fit")
-    return None
+    return emit(answer) if args.json else print(cli_text.layouts(answer))
+
 
 
 def _compare(args):
@@ -222,15 +185,13 @@ def _compare(args):
         changes[key.replace("-", "_")] = value
     two = Scenario.from_dict(one.to_dict() | changes)
     answer = levers.compare(one, two)
-    if args.json:
-        return emit(answer)
-    for key, a in answer["a"]["figures"].items():
-        ratio = answer["ratio"][key]
-        print(f"  {key:32} {a!s:>24} {answer['b']['figures'][key]!s:>24}" + (f"  x{ratio:.3f}" if ratio else ""))
-    for name in ("prefill", "decode"):
-        top = answer[name]["groups"][0]
-        print(f"  {name}: {top['group']} moved most, by {format_quantity(top['change_s'], 's')}")
-    return None
+    return emit(answer) if args.json else print(cli_text.compare(answer))
+
+
+def _capability(args):
+    from .capability import capability
+    answer = capability(scenario_of(args), args.most)
+    return emit(answer) if args.json else print(cli_text.capability(answer))
 
 
 def _roof(args):
@@ -250,14 +211,7 @@ def _measured(args):
     if args.model and args.hardware:
         from .measured import place
         answer = place.placed(reading, scenario_of(args))
-    if args.json:
-        return emit(answer)
-    print(f"{answer['tool']}: {len(answer['rows'])} rows")
-    for row in answer["rows"]:
-        print(f"  {row['metric']:22} {row['value']:>14,.6g} {row['unit']}")
-    for warning in answer["warnings"]:
-        print(f"  note: {warning}")
-    return None
+    return emit(answer) if args.json else print(cli_text.measured(answer))
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -287,6 +241,9 @@ def build_parser() -> argparse.ArgumentParser:
     p = command("compare", _compare, "the scenario beside a changed one: which operator moved the total")
     _scenario_options(p)
     p.add_argument("--change", action="append", default=[], metavar="FIELD=VALUE", help="what is different in the second (may be repeated)")
+    p = command("capability", _capability, "published scores of models against active parameters and money, on these chips under this load")
+    _scenario_options(p, required=False)
+    p.add_argument("--most", type=int, default=64, help="chips at most for one model (default 64)")
     p = command("roof", _roof, "the bare roofline: peak, bandwidth and intensity typed by hand")
     for name in ("peak", "bandwidth", "intensity"):
         p.add_argument("--" + name, required=True)

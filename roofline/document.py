@@ -55,7 +55,7 @@ def blocks(scenario: Scenario, report: Report | None = None, *, goal: str = "tpo
     data = report.to_dict()
     found = [Block(kind="h1", text=title_of(data)), Block(kind="lead", text=headline(data))]
     found += [Block(kind="note", text=w["text"]) for w in data["warnings"]]
-    found.append(Block(kind="table", heads=("", "at most", "to expect"), rows=tuple(_figure_rows(data))))
+    found.append(Block(kind="table", heads=("", "at most", "to expect"), rows=tuple(figure_rows(data))))
     found += [Block(kind="h2", text="Under the roof"), Block(kind="chart", chart=from_report(data, title="", subtitle=""), text=_chart_words(data))]
     if data["decode"] and data["decode"]["limit_s"] is not None:
         found += _growth(scenario, data)
@@ -91,7 +91,8 @@ def headline(data: dict) -> str:
     )
 
 
-def _figure_rows(data: dict):
+def figure_rows(data: dict):
+    """(words, at the limit, "expected (low to high)" or a dash) of each key figure."""
     for row in view.figures(data):
         expected = row.get("expected")
         value = row["value"] + (f" of {row['of']}" if row.get("of") else "")
@@ -212,7 +213,7 @@ def _levers(scenario: Scenario, goal: str) -> list:
             + {"tpot": "time per output token", "ttft": "time to first token"}.get(goal, goal)
             + ".",
         ),
-        Block(kind="table", heads=("change", "gain", "a token takes at least", "tokens/s in all", "its price"), rows=table),
+        Block(kind="table", heads=("change", "gain", "time per token", "tokens/s in all", "its price"), rows=table),
     ]
 
 
@@ -316,7 +317,7 @@ def notebook(report: Report) -> str:
     """What a notebook shows for a Report: the sentence, the chart and the key figures."""
     data = report.to_dict()
     chart = from_report(data, width=880, height=480)
-    rows = "".join(f"<tr><td>{escape(a)}</td><td>{escape(b)}</td><td>{escape(c)}</td></tr>" for a, b, c in _figure_rows(data))
+    rows = "".join(f"<tr><td>{escape(a)}</td><td>{escape(b)}</td><td>{escape(c)}</td></tr>" for a, b, c in figure_rows(data))
     return f"<div><p>{escape(headline(data))}</p>{chart.svg()}<table><thead><tr><th></th><th>at most</th><th>to expect</th></tr></thead><tbody>{rows}</tbody></table></div>"
 
 

@@ -111,3 +111,39 @@ def test_bad_options(args, capsys):
     assert main([*args, "--json"]) == 2
     out, err = capsys.readouterr()
     assert not out and len(err.strip().splitlines()) == 1 and "Traceback" not in err
+
+
+def say(capsys, *args):
+    assert main(list(args)) == 0
+    out, err = capsys.readouterr()
+    assert not err
+    return out
+
+
+def test_the_text_of_an_estimate_holds_its_figures(capsys):
+    """Llama 3.1 8B on an H100 at batch 1 streams 15.0 GB of weights and its cache at 3.35 TB/s: 4.5 ms a token, as in the JSON; what was asked and the bound are said first."""
+    text, data = say(capsys, *ESTIMATE, "--rate", "1"), ask(capsys, *ESTIMATE, "--rate", "1")
+    first, finding = text.splitlines()[:2]
+    assert "1,024 tokens in, 256 out" in first and finding.startswith("Decoding is memory-bound")
+    assert f"{data['serving']['tpot_s'] * 1e3:.2f} ms" in text and f"{data['serving']['expected_tpot_s'] * 1e3:.2f} ms" in text
+    assert "time to first token" in text and "requests/s can be taken" in text
+    assert "It does not fit: 142 GB are needed" in say(capsys, "estimate", "--model", "llama-3.1-70b", "--hardware", "rtx-4090")
+    assert "fewer than the 1,000 that arrive" in say(capsys, *ESTIMATE, "--rate", "1000")
+
+
+def test_the_text_of_studies(capsys):
+    """Best first, aligned, each with its price; two scenarios side by side say what was changed and which operators moved."""
+    assert "its price" in say(capsys, "levers", *ESTIMATE[1:])
+    assert "ranked by tpot" in say(capsys, "layouts", *ESTIMATE[1:], "--devices", "4", "--goal", "tpot")
+    text = say(capsys, "compare", *ESTIMATE[1:], "--change", "weights=fp8")
+    assert text.startswith("second: weights fp8") and text.index("decode: at least") < text.index("feed-forward", text.index("decode: at least")) < text.index("attention core", text.index("decode: at least"))
+    text = say(capsys, "capability", "--hardware", "h100-sxm", "--batch", "16")
+    assert "DeepSeek-V3" in text and "MMLU-Pro" in text
+
+
+def test_a_measurement_is_placed_in_words(tmp_path, capsys):
+    """100 tokens/s of Llama 2 7B in Q4_0 (3.8 GB) on a card of 1,008 GB/s is some 38 % of its bandwidth: said in the text, with the likeliest cause."""
+    file = tmp_path / "bench.md"
+    file.write_text("| model | size | params | backend | ngl | test | t/s |\n|---|---:|---:|---|---:|---|---:|\n| llama 7B Q4_0 | 3.56 GiB | 6.74 B | CUDA | 99 | tg128 | 100.00 ± 0.10 |\n")
+    text = say(capsys, "measured", str(file), "--model", "llama-2-7b", "--hardware", "rtx-4090")
+    assert "decode_tps" in text and "% of bandwidth" in text and "38 %" in text
