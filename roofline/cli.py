@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from dataclasses import fields
 from pathlib import Path
 
 from . import catalogue, ceilings, cli_text, document, explore_cli, formats, hardware, levers, roof, validate
 from .errors import InputError
 from .model import kv_bytes_per_token, parameters, state_bytes_per_sequence
+from .options import emit, read_bytes, read_text, scenario_of, scenario_options
 from .plot import commands as plot_commands
 from .report import evaluate
 from .scenario import Scenario
 from .trace import commands as trace_commands
 from .units import format_number, format_quantity, parse_quantity
-
-MAX_FILE = 16 * 2**20  # bytes of any file read
 
 
 class _Parser(argparse.ArgumentParser):
@@ -25,71 +22,6 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message):
         raise InputError(self.prog, "", f"{message}; `{self.prog} --help` lists the options")
-
-
-def _scenario_options(parser, required: bool = True):
-    """The options that make a Scenario; every command that asks a question takes them."""
-    add = parser.add_argument
-    add("--model", required=required, help="catalogue id, hub id or path to a config.json")
-    add("--hardware", required=required, help="chip id, or 'custom' with --peak and --bandwidth")
-    for name, text in (("devices", "chips in all"), ("tp", "tensor parallel"), ("pp", "pipeline stages"), ("ep", "expert parallel"), ("dp", "replicas"),
-                       ("batch", "requests in flight in one replica"), ("prompt", "prompt tokens (8k is 8,000)"), ("output", "output tokens"),
-                       ("cached", "prompt tokens already in the cache"), ("weights", "weight format"), ("activations", "arithmetic of the quantised matrices"),
-                       ("kv", "KV cache format"), ("routing", "expert routing: 0 uniform, 1 all tokens alike"), ("engine", "engine whose measurements give the expected time, or none"),
-                       ("efficiency-compute", "fraction of peak FLOP/s reached"), ("efficiency-bandwidth", "fraction of bandwidth reached"),
-                       ("peak", "FLOP/s of a custom chip"), ("peak-format", "format of --peak"), ("bandwidth", "memory bandwidth"), ("memory", "memory of one chip"),
-                       ("overhead", "bytes a chip taken by the framework"), ("block", "tokens per KV block"), ("chunk", "chunked prefill: tokens per step"),
-                       ("rate", "requests/s arriving at the whole deployment"), ("draft", "speculation: tokens drafted per step"), ("acceptance", "chance that a drafted token is accepted"),
-                       ("draft-model", "catalogue id of the draft model (default: the model's MTP layer)"), ("prefill-hardware", "chip of a separate prefill pool"),
-                       ("prefill-devices", "chips of one prefill instance"), ("offload", "share of expert (dense: all) weights in host memory"), ("offload-kv", "share of the KV cache in host memory"),
-                       ("host", "host link bandwidth"), ("imbalance", "busiest expert rank over the mean"), ("purchase-usd", "price of buying one chip"), ("years", "years it is written off over"),
-                       ("opex", "yearly running cost as a share of the price"), ("usd-per-kwh", "power price"), ("pue", "site power over chip power"), ("api-usd-per-million", "API price of output tokens to beat"),
-                       ("link", "chip-to-chip bandwidth, one direction"), ("network", "bandwidth beyond the fast links"), ("utilisation", "share of memory in use"),
-                       ("usd-per-hour", "price of one chip"), ("read-as", "read an unknown model_type as this family")):
-        add("--" + name, help=text)
-    add("--efficiency", help="compute,bandwidth fractions in one, such as 0.7,0.8")
-    add("--unfused", action="store_true", help="attention that writes its scores to memory")
-    add("--sequence-parallel", action="store_true", default=None, help="norms split over the tensor-parallel ranks")
-
-
-def scenario_of(args) -> Scenario:
-    """The Scenario that parsed options ask for."""
-    names = [f.name for f in fields(Scenario) if f.name not in ("model", "config", "fused")]
-    values = {n: getattr(args, n) for n in names if getattr(args, n, None) is not None}
-    if getattr(args, "unfused", False):
-        values["fused"] = False
-    if getattr(args, "efficiency", None):
-        parts = args.efficiency.split(",")
-        values["efficiency_compute"], values["efficiency_bandwidth"] = parts[0], parts[-1]
-    if args.model is not None:
-        if catalogue.is_path(args.model) and not args.model.endswith(".gguf"):
-            values["config"] = read_text(args.model, catalogue.MAX_CONFIG)
-            values["model"] = Path(args.model).stem[:120]
-        else:
-            values["model"] = args.model
-    return Scenario(**values)
-
-
-def read_text(path: str, limit: int) -> str:
-    """The text of a file, refused if it is missing, too large or not UTF-8."""
-    return read_bytes(path, limit).decode("utf-8-sig", errors="replace")
-
-
-def read_bytes(path: str, limit: int = MAX_FILE) -> bytes:
-    """The bytes of a file, refused if it is missing, a folder or too large."""
-    try:
-        with open(path, "rb") as file:
-            data = file.read(limit + 1)
-    except OSError as error:
-        raise InputError("file", path, f"cannot be read: {error.strerror or error}") from None
-    if len(data) > limit:
-        raise InputError("file", path, f"is larger than {limit / 1e6:.0f} MB")
-    return data
-
-
-def emit(value) -> None:
-    """One strict JSON object on stdout."""
-    print(json.dumps(value, allow_nan=False, ensure_ascii=False, indent=1))
 
 
 def _model(args):
@@ -233,26 +165,26 @@ def build_parser() -> argparse.ArgumentParser:
     p = command("hardware", _hardware, "a chip's figures with their sources (no id: the catalogue)")
     p.add_argument("id", nargs="?")
     p = command("estimate", _estimate, "one scenario: time, bound, memory")
-    _scenario_options(p)
+    scenario_options(p)
     for name, run, text in (("levers", _levers, "what to change, ranked by what it gives here"), ("layouts", _layouts, "every legal layout of these chips, best first")):
         p = command(name, run, text)
-        _scenario_options(p)
+        scenario_options(p)
         p.add_argument("--goal", default="tpot" if name == "levers" else "throughput", help="tpot, ttft, throughput, cost or memory")
     p = command("compare", _compare, "the scenario beside a changed one: which operator moved the total")
-    _scenario_options(p)
+    scenario_options(p)
     p.add_argument("--change", action="append", default=[], metavar="FIELD=VALUE", help="what is different in the second (may be repeated)")
     p = command("capability", _capability, "published scores of models against active parameters and money, on these chips under this load")
-    _scenario_options(p, required=False)
+    scenario_options(p, required=False)
     p.add_argument("--most", type=int, default=64, help="chips at most for one model (default 64)")
     p = command("roof", _roof, "the bare roofline: peak, bandwidth and intensity typed by hand")
     for name in ("peak", "bandwidth", "intensity"):
         p.add_argument("--" + name, required=True)
     p = command("measured", _measured, "read the output of a benchmark or profiler")
     p.add_argument("file")
-    _scenario_options(p, required=False)
+    scenario_options(p, required=False)
     explore_cli.add_commands(command)
-    plot_commands.add_commands(command, _scenario_options, scenario_of)
-    document.add_commands(command, _scenario_options, scenario_of)
+    plot_commands.add_commands(command)
+    document.add_commands(command)
     trace_commands.add_commands(command)
     ceilings.add_commands(command)
     validate.add_commands(command)

@@ -13,6 +13,7 @@ from . import levers as lever_engine
 from . import view
 from .document_text import Block, to_html, to_markdown
 from .errors import InputError
+from .options import emit, scenario_of, scenario_options
 from .plot import from_report, sweep
 from .plot.build import title_of
 from .plot.draw import scene
@@ -321,18 +322,16 @@ def notebook(report: Report) -> str:
     return f"<div><p>{escape(headline(data))}</p>{chart.svg()}<table><thead><tr><th></th><th>at most</th><th>to expect</th></tr></thead><tbody>{rows}</tbody></table></div>"
 
 
-def add_commands(command, scenario_options, scenario_of) -> None:
+def add_commands(command) -> None:
     """Add `roofline report` to the command line."""
 
     def run(args):
-        import json
-
         scenario = scenario_of(args)
         if args.out:
             paths = save(scenario, args.out, goal=args.goal)
-            print(json.dumps({"written": paths}) if args.json else "wrote " + ", ".join(paths))
+            emit({"written": paths}) if args.json else print("wrote " + ", ".join(paths))
         elif args.json:
-            print(json.dumps(evaluate(scenario).to_dict(), allow_nan=False, ensure_ascii=False, indent=1))
+            emit(evaluate(scenario).to_dict())
         else:
             print(document(scenario, kind="md", goal=args.goal), end="")
 

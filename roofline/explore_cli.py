@@ -7,6 +7,7 @@ from pathlib import Path
 
 from . import catalogue
 from .errors import InputError
+from .options import emit, read_text, scenario_of, scenario_options
 from .scenario import Scenario
 from .units import format_number, format_quantity
 
@@ -85,9 +86,7 @@ def add_commands(command) -> None:
     p.add_argument("--objective", default="cost", help="cost, chips or power")
     p.add_argument("--top", type=int, default=15, help="chips to list (default 15)")
     p = command("sensitivity", _sensitivity, "which assumption moves the answer of one scenario most")
-    from .cli import _scenario_options
-
-    _scenario_options(p)
+    scenario_options(p)
     p.add_argument("--objective", default="cost", help="cost, output-cost, throughput, latency, ttft, ttft-alone or energy")
     p.add_argument("--basis", default="limit", help="limit (what physics allows) or expected")
     p.add_argument("--step", type=float, default=0.2, help="how far each assumption is moved, both ways (default 0.2)")
@@ -107,8 +106,6 @@ def _options(parser, names: dict) -> None:
 
 def _base(args) -> tuple:
     """(base Scenario, flat fields) of parsed options."""
-    from .cli import read_text
-
     values = {}
     for pair in args.set:
         key, sign, value = pair.partition("=")
@@ -159,8 +156,6 @@ def _progress(rows: int):
 
 
 def _explore(args):
-    from .cli import emit
-
     request = _numpy("request")
     base, fields = _base(args)
     space, question = request.read(base, fields)
@@ -220,8 +215,6 @@ def text(answer: dict, top: int = 15) -> str:
 
 
 def _fleet(args):
-    from .cli import emit, read_text
-
     module, request = _numpy("fleet"), _numpy("request")
     base, fields = _base(args)
     space, _ = request.read(base, {k: v for k, v in fields.items() if k in _SPACE})
@@ -251,8 +244,6 @@ def _fleet(args):
 
 
 def _sensitivity(args):
-    from .cli import emit, scenario_of
-
     answer = _numpy("sensitivity").sensitivity(scenario_of(args), args.objective, args.step, args.basis)
     if args.json:
         return emit(answer)

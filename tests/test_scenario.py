@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roofline import InputError, Scenario, evaluate
-from roofline.cli import build_parser, scenario_of
+from roofline.cli import build_parser
+from roofline.options import scenario_of
 from roofline.scenario import resolve
 
 CONFIG = '{"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128, "vocab_size": 256, "num_key_value_heads": 2, "rms_norm_eps": 1e-5}'

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from ..errors import InputError
+from ..options import emit, read_bytes, scenario_of, scenario_options
 from ..scenario import Scenario
 from ..units import parse_quantity
 from .chart import Chart, Note
@@ -14,11 +15,11 @@ from .output import KINDS
 MAX_VALUES = 64
 
 
-def add_commands(command, scenario_options, scenario_of) -> None:
+def add_commands(command) -> None:
     """Add both commands; command(name, run, text) makes one and returns its parser."""
     p = command(
         "plot",
-        lambda args: _plot(args, scenario_of),
+        _plot,
         "a roofline chart of a scenario, of several, of a sweep or of measurements, as HTML, SVG or PNG",
     )
     scenario_options(p)
@@ -86,23 +87,18 @@ def finish(chart: Chart, args) -> None:
     """Write the chart, or its SVG or data to standard output."""
     if args.out:
         path = chart.save(args.out)
-        print(json.dumps({"written": [path], "points": list(chart.rows)}, ensure_ascii=False, indent=1) if args.json else f"wrote {path}")
+        emit({"written": [path], "points": list(chart.rows)}) if args.json else print(f"wrote {path}")
     elif args.json:
-        print(
-            json.dumps(
-                {
-                    "title": chart.title,
-                    "roofs": [{"name": r.name, "kind": r.kind, "value": r.value} for r in chart.roofs],
-                    "points": [
-                        {"name": p.name, "intensity_flops_per_byte": p.x, "flops_per_s": p.y, "measured": p.timed, "text": p.tip}
-                        for p in chart.points
-                    ],
-                    "rows": list(chart.rows),
-                },
-                ensure_ascii=False,
-                allow_nan=False,
-                indent=1,
-            )
+        emit(
+            {
+                "title": chart.title,
+                "roofs": [{"name": r.name, "kind": r.kind, "value": r.value} for r in chart.roofs],
+                "points": [
+                    {"name": p.name, "intensity_flops_per_byte": p.x, "flops_per_s": p.y, "measured": p.timed, "text": p.tip}
+                    for p in chart.points
+                ],
+                "rows": list(chart.rows),
+            },
         )
     else:
         _table(chart)
@@ -161,7 +157,7 @@ def values(text: str) -> tuple:
     return field.strip().replace("-", "_"), [int(v) if v == int(v) else v for v in found]
 
 
-def _plot(args, scenario_of) -> None:
+def _plot(args) -> None:
     from .. import plot
     from ..report import evaluate
 
@@ -173,7 +169,6 @@ def _plot(args, scenario_of) -> None:
         chart = plot.compare([evaluate(s) for s in all_of_them], **options)
     elif args.measured:
         from .. import measured
-        from ..cli import read_bytes
         from ..measured import place
 
         reading = measured.read(read_bytes(args.measured), args.measured)
@@ -199,8 +194,6 @@ def roofs_of(args) -> list:
 
 def read_ceilings(path: str) -> dict:
     """The file that `roofline ceilings -o` wrote, or the output of a tool that measures roofs (ERT, rocprof-compute, clpeak ...)."""
-    from ..cli import read_bytes
-
     data = read_bytes(path, 2**24)
     try:
         found = json.loads(data)
@@ -238,7 +231,6 @@ def _points(args) -> None:
 
 def _rows(path: str, roofs) -> list:
     """The rows of a points file, or the kernels of a profiler's output (Nsight Compute, Advisor, rocprof ...)."""
-    from ..cli import read_bytes
     from . import read_points
     from .points import from_kernels
 

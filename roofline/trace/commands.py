@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from ..errors import InputError
+from ..options import emit, read_text
 from ..units import format_number, format_quantity, parse_quantity
 
 
@@ -53,17 +53,12 @@ def _run(args) -> None:
     else:
         traces, comparisons, title = _model(args, whole, repeats)
     if args.json and not args.out:
-        return print(
-            json.dumps(
-                {
-                    "target": args.target,
-                    "phases": [t.to_dict(args.fusion) for t in traces.values()],
-                    "comparison": None if comparisons is None else [c.to_dict() for c in comparisons],
-                },
-                allow_nan=False,
-                ensure_ascii=False,
-                indent=1,
-            )
+        return emit(
+            {
+                "target": args.target,
+                "phases": [t.to_dict(args.fusion) for t in traces.values()],
+                "comparison": None if comparisons is None else [c.to_dict() for c in comparisons],
+            },
         )
     if args.out:
         from ..plot import from_trace
@@ -116,8 +111,6 @@ def config_of(target: str) -> tuple:
     from .. import catalogue
 
     if catalogue.is_path(target):
-        from ..cli import read_text
-
         return catalogue.read_config_text(read_text(target, catalogue.MAX_CONFIG)), Path(target).stem
     found = catalogue.find(target)
     return catalogue.config_of(found), found
