@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import view
-from .document import BOUNDS, FIGURE_WORDS, GROUP_WORDS, figure_rows, headline
+from .document import BOUNDS, GROUP_WORDS, figure_rows, headline
 from .measured.place import summary
 from .units import format_number, format_quantity
 
