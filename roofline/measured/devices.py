@@ -10,12 +10,12 @@ from .values import several, split_model_type
 _DEVICES = (
     re.compile(r"^\W*Device (\d+): ([^,|]{3,80}?), compute capability (\d+\.\d+)"),
     re.compile(r"^\W*Device (\d+): ([^,|]{3,80}?), (gfx\w+)\b"),
-    re.compile(r"^ggml_vulkan: (?:Vulkan)?(\d+)(?: =|:) ([^|]{3,120}?)()(?: \||$)"),
+    re.compile(r"^\s*ggml_vulkan: (?:Vulkan)?(\d+)(?: =|:) ([^|]{3,120}?)()(?: \||$)"),
     re.compile(
         r"^\W*(?:ggml_metal_init|ggml_metal_device_init|ggml_metal_load): (?:GPU name|found device|picking default device):()\s+([^\n]{3,60})()"
     ),
-    re.compile(r"^ggml_opencl: (?:(?:selecting|selected|using) )?device:?()\s+'?([^'\n]{2,60})'?()"),
-    re.compile(r"^\|\s*(\d+)\s*\|\s*\[(?:level_zero|opencl):gpu:\d+\]\s*\|\s*([^|]{3,80}?)\s*\|()"),
+    re.compile(r"^\s*ggml_opencl: (?:(?:selecting|selected|using) )?device:?()\s+'?([^'\n]{2,60})'?()"),
+    re.compile(r"^\s*\|\s*(\d+)\s*\|\s*\[(?:level_zero|opencl):gpu:\d+\]\s*\|\s*([^|]{3,80}?)\s*\|()"),
     re.compile(r"using device \w+?(\d+) \(([^)]{3,80})\)()(?: \([^)]*\))? - \d+ MiB free"),
 )
 _PARENS = re.compile(

@@ -15,13 +15,17 @@ def read_lmdeploy(lines: list[str]) -> Sheet | None:
     if any("= Profile Throughput =" in line or re.match(r"\W*Benchmark duration\s{3,}[\d.]", line) for line in lines):
         return _lmdeploy_new(lines)
     text = "\n".join(lines)
-    if "token throughput (completion token)" not in text:
+    if "token throughput (completion token)" not in text and "throughput(output):" not in text:
         return None
     sheet = Sheet("lmdeploy")
     own: dict = {}
     for line in [*lines, "concurrency: end"]:
         if m := re.match(r"\W*concurrency:\s*(\d+|end)", line):
             own = {"concurrency": int(m[1])} if m[1] != "end" else {}
+        elif m := re.match(r"\W*input_tokens:\s*(\d+),\s*output_tokens:\s*(\d+)", line):
+            own.update(n_prompt=int(m[1][:9]), n_gen=int(m[2][:9]))
+        elif m := re.match(rf"\W*throughput\((output|total)\):\s*({NUMBER})\s*tokens?/s", line):
+            sheet.row("output_tps" if m[1] == "output" else "total_tps", number(m[2]), m[2], aggregate=True, **own)
         elif m := re.match(
             rf"\W*first[ _]token latency\s*(?:\(s\))?\(min, max, ave\):\s*({NUMBER})s?,\s*({NUMBER})s?,\s*({NUMBER})s?", line
         ):

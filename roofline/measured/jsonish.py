@@ -115,7 +115,7 @@ def _scan(body: str, exact: bool) -> Json:
         cleaned = re.sub(r",\s*([}\]])", r"\1", body[start:]) if tries == 1 and len(body) < 2_000_000 else ""
         if cleaned and cleaned != body[start:]:  # a comma before a closing bracket, as people leave when they trim by hand
             try:
-                found.extend(_flat(_load(cleaned.strip(), exact)))
+                found.extend(_flat(decoder.raw_decode(cleaned)[0]))
                 return Json(found, damaged)
             except (ValueError, RecursionError):
                 pass

@@ -6,7 +6,7 @@ import math
 import re
 
 from .reading import Sheet
-from .tables import Table, as_records, delimited
+from .tables import Table, as_records, delimited, pipe_tables
 from .values import BYTES, NUMBER, SECONDS, clean_scale, decimal_mark, number, whole
 
 # Nsight Compute: metric or label -> what it is. Percentages of the peak come from the Speed Of Light section.
@@ -351,4 +351,21 @@ def read_rocprof_compute(lines: list[str]) -> Sheet | None:
             r = {_key(k): v for k, v in raw.items()}
             for key, metric in _ROCP_ROOFS.items():
                 sheet.row(metric, number(r.get(key)), r.get(key), device=r.get("device"))
+    return sheet
+
+
+def read_rocprof_compute_tables(lines: list[str]) -> Sheet | None:
+    """`rocprof-compute analyze`: the table of top kernels, with the time of all their dispatches."""
+    tables = pipe_tables(lines, lambda row: any(_key(c) == "kernelname" for c in row) and any(_key(c) in ("sumns", "sumus", "summs") for c in row))
+    if not any(t.rows for t in tables):
+        return None
+    sheet = Sheet("rocprof-compute")
+    for table in tables:
+        total = next(c for c in table.header if _key(c) in ("sumns", "sumus", "summs"))
+        scale = {"sumns": 1.0, "sumus": 1e3, "summs": 1e6}[_key(total)]
+        for _, raw, _n in as_records(table):
+            r = {_key(k): v for k, v in raw.items()}
+            value = number(raw[total])
+            exact = int(value) if value is not None and value == int(value) and scale == 1 else value
+            sheet.row("kernel_time_ns", exact, raw[total], scale=scale, kernel=r.get("kernelname"), calls=whole(r.get("count")))
     return sheet

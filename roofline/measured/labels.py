@@ -150,6 +150,6 @@ def _rate(text: str) -> str | None:
         return "decode_tps"
     if re.search(r"\b(?:output|generated|completion|out)\b", text) and (tokens or "throughput" in text):
         return "output_tps"
-    if re.search(r"\binput\b", text) and (tokens or "throughput" in text):
+    if re.search(r"\binput\b", text) and (tokens or "throughput" in text) and not re.search(r"\b(?:inputs|sequences?|images?|frames?) s\b|input sequence", text):
         return "input_tps"
     return None

@@ -50,6 +50,7 @@ _FACT_COLUMNS = {
     "device": "hardware",
     "chip": "hardware",
     "cpu": "cpu",
+    "cpu_info": "cpu",
 }
 
 

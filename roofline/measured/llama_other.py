@@ -93,16 +93,19 @@ def _step(sheet: Sheet, step: dict, mark: str, facts: dict) -> None:
 
 _TIMING = re.compile(
     rf"(?P<what>prompt eval|sampl\w+|eval|load|total|predict)\s+time\s*=\s*(?P<ms>{NUMBER}|inf|nan)\s*ms(?:\s*/\s*(?P<n>\d+)\s*(?:runs?|tokens?))?"
-    rf"(?:\s*\(\s*(?P<per>{NUMBER}|inf|-?nan)\s*ms\s+per\s+token(?:,\s*(?P<rate>{NUMBER}|inf|-?nan)\s*(?P<unit>tokens per second|t/s))?)?"
+    rf"(?:\s*[(/]\s*(?P<per>{NUMBER}|inf|-?nan)\s*ms\s+per\s+token(?:,\s*(?P<rate>{NUMBER}|inf|-?nan)\s*(?P<unit>tokens per second|t/s))?)?"
 )
 _SHORT = re.compile(rf"\[\s*Prompt:\s*({NUMBER})\s*t/s\s*\|\s*Generation:\s*({NUMBER})\s*t/s\s*\]")
+
+_KTRANSFORMERS = re.compile(rf"Performance\(T/s\):\s*prefill\s+({NUMBER}),\s*decode\s+({NUMBER})\.?(?=\s|$)")
 
 
 def read_timings(lines: list[str]) -> Sheet | None:
     """Prompt and generation rates of llama_print_timings and its successors; sampling, load and total times are no rates of the model."""
-    found = [m for line in lines if " time" in line and " ms" in line and (m := _TIMING.search(line))]
+    found = [m for line in lines if " time" in line and "ms" in line and (m := _TIMING.search(line))]
     short = [m for line in lines if "Generation:" in line and (m := _SHORT.search(line))]
-    if not any(m["what"] in ("eval", "prompt eval") for m in found) and not short:
+    short += [m for line in lines if "Performance(T/s)" in line and (m := _KTRANSFORMERS.search(line))]
+    if not any(m["what"] in ("eval", "prompt eval", "predict") for m in found) and not short:
         return None
     sheet = Sheet("llama-perf")
     if any(re.match(r"\W*(?:perplexity:|Final estimate: PPL)", line) for line in lines):
@@ -110,7 +113,7 @@ def read_timings(lines: list[str]) -> Sheet | None:
         return sheet
     mark = decimal_mark([m[g] for m in found for g in ("ms", "per", "rate") if m[g]])
     for match in found:
-        if match["what"] not in ("eval", "prompt eval"):
+        if match["what"] not in ("eval", "prompt eval", "predict"):
             continue
         prompt = match["what"] == "prompt eval"
         metric, count = "prefill_tps" if prompt else "decode_tps", int(match["n"][:9]) if match["n"] else None
@@ -119,6 +122,8 @@ def read_timings(lines: list[str]) -> Sheet | None:
         implied = count / ms * 1000 if count and ms and ms > 0 else None
         if rate is None and match["rate"] is None and implied:
             rate, derived = implied, True
+        elif match["what"] == "predict" and (per := number(match["per"], mark)):  # the first releases: "11000 ms / 55 ms per token"
+            rate, derived = 1000 / per, True
         elif rate and implied and not 0.8 < rate / implied < 1.25 and ms > 5:
             sheet.warn("rate_disagrees_with_time", f"{raw} printed, {implied:.4g} from count and time; left out")
             continue
@@ -130,10 +135,18 @@ def read_timings(lines: list[str]) -> Sheet | None:
         ):
             sheet.warn("prompt_too_short_for_prefill", f"a prompt of {count} tokens measures the start of a run, not prefill")
     for match in short:
-        mark = decimal_mark([match[1], match[2]])
-        sheet.row("prefill_tps", number(match[1], mark), match[1] + " t/s")
-        sheet.row("decode_tps", number(match[2], mark), match[2] + " t/s")
+        if match.re is _KTRANSFORMERS:
+            sheet.tool = "ktransformers"
+        prefill, decode = (text.rstrip(".") for text in match.groups())
+        mark = decimal_mark([prefill, decode])
+        sheet.row("prefill_tps", number(prefill, mark), prefill + " t/s")
+        sheet.row("decode_tps", number(decode, mark), decode + " t/s")
     text = "\n".join(lines[:4000])
+    for line in lines:
+        if m := re.search(rf"draft acceptance(?: rate)?\s*[=:]\s*({NUMBER})\s*\(\s*(\d+) accepted", line):
+            sheet.fact(speculative=True, acceptance_rate=number(m[1]))
+        elif m := re.match(r"\W*n_accept\s*=\s*(\d+)", line):
+            sheet.fact(speculative=True if int(m[1][:9]) else None)
     if match := re.search(r"n_threads = (\d{1,4})\b", text):
         sheet.fact(threads=int(match[1]))
     sheet.fact(**logged_devices(lines), **logged_model(lines))

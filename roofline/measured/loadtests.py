@@ -58,6 +58,8 @@ def read_genai_console(lines: list[str]) -> Sheet | None:
     sheet = Sheet(
         "aiperf"
         if re.search(r"ai-?perf", text.replace("GenAI-Perf", "").replace("genai-perf", "").replace("genai_perf", ""), re.I)
+        or "Time to First Token (ms)" in text  # the other spells it "To"
+        or "Benchmark Duration (sec)" in text
         else "genai-perf"
     )
     pairs = [

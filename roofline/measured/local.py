@@ -105,6 +105,7 @@ def _mlc_last(sheet: Sheet, m: re.Match) -> None:
 # ---- ExLlama --------------------------------------------------------------------------------------------------
 
 _LENGTH = re.compile(rf"\*\*\s*Length\s+(\d+)\s+tokens:\s+({NUMBER})\s*t(?:ok(?:ens)?)?/s")
+_SPEED = re.compile(rf"(Length|Context)\s+(\d+):?\s+({NUMBER})\s*tokens/s\s*$")  # ExLlamaV3's eval/perf.py
 _POSITION = re.compile(rf"\*\*\s*Position\s+(\d+)\s*\+\s*(\d+)\s+tokens:\s+({NUMBER})\s*t(?:ok(?:ens)?)?/s")
 
 
@@ -119,6 +120,11 @@ def read_exllama(lines: list[str]) -> Sheet | None:
                 sheet.tool = "exllamav3"
         elif m := _LENGTH.search(line):
             sheet.row("prefill_tps", number(m[2]), f"{m[2]} t/s", n_prompt=int(m[1][:9]))
+        elif line.rstrip().endswith("tokens/s") and (m := _SPEED.match(line.strip())):
+            sheet.tool = "exllamav3"
+            prefill = m[1] == "Length"
+            own = {"n_prompt": int(m[2][:9])} if prefill else {"n_depth": int(m[2][:9]), "n_gen": 100}
+            sheet.row("prefill_tps" if prefill else "decode_tps", number(m[3]), f"{m[3]} tokens/s", **own)
         elif m := _POSITION.search(line):
             sheet.row("decode_tps", number(m[3]), f"{m[3]} t/s", n_depth=int(m[1][:9]), n_gen=int(m[2][:9]))
         elif (
@@ -172,6 +178,8 @@ def read_gpt_fast(lines: list[str]) -> Sheet | None:
             parts = [p for p in re.split(r"[\\/]", path) if p and not p.endswith((".pth", ".pt", ".safetensors"))]
             if not path.startswith("-"):
                 sheet.fact(model="/".join(parts[-2:]) if m[1] else path)
+    if any("Next token throughput" in line for line in lines):
+        return _torchchat(sheet, lines)
     if not runs and average is None:
         return None
     for m, _ in runs:
@@ -191,14 +199,49 @@ def read_gpt_fast(lines: list[str]) -> Sheet | None:
     return sheet if sheet.rows else None
 
 
+_TORCHCHAT = (
+    ("ttft_ms", re.compile(rf"Time to first token:\s*({NUMBER})\s*sec"), 1000.0),
+    ("output_tps_e2e", re.compile(rf"Total throughput:\s*({NUMBER})\s*tokens/sec"), 1.0),
+    ("decode_tps", re.compile(rf"Next token throughput:\s*({NUMBER})\s*tokens/sec"), 1.0),
+    ("bandwidth_gbs", re.compile(rf"Bandwidth achieved:\s*({NUMBER})\s*GB/s"), 1.0),
+)
+
+
+def _torchchat(sheet: Sheet, lines: list[str]) -> Sheet:
+    """torchchat since late 2024: the first token apart from the rest ("first token throughput" is one over its time, no prefill rate)."""
+    runs: list[dict] = []
+    averages: dict[str, str] = {}
+    for line in lines:
+        if m := re.match(r"\W*Generated (\d+) tokens\s*$", line):
+            runs.append({"n_gen": int(m[1][:9])})
+        elif m := re.match(rf"\W*Average tokens/sec \((total|next tokens)\):\s*({NUMBER})", line):
+            averages["output_tps_e2e" if m[1] == "total" else "decode_tps"] = m[2]
+        for metric, pattern, _ in _TORCHCHAT:
+            if m := pattern.search(line):
+                if not runs or metric in runs[-1]:
+                    runs.append({})
+                runs[-1][metric] = m[1]
+    several = len(averages) == 2 and len(runs) > 1
+    for k, run in enumerate(runs):
+        for metric, _, scale in _TORCHCHAT:
+            text = run.get(metric)
+            last = k == len(runs) - 1
+            into = "more" if several and (metric in averages or not last) else "rows"
+            sheet.row(metric, number(text), text, scale=scale, into=into, n_gen=run.get("n_gen"))
+    for metric, text in averages.items() if several else ():
+        sheet.row(metric, number(text), text, stat="mean", repetitions=len(runs))
+    sheet.fact(batch=1)
+    return sheet
+
+
 # ---- OpenVINO, ONNX Runtime, optimum, others ------------------------------------------------------------------
 
 _OV_AVG = re.compile(
-    rf"\[Average\].*?Input token size:\s*(\d+),\s*1st token latency:\s*({NUMBER})\s*ms/(?:(\d+)tokens|token),\s*2nd tokens? "
-    rf"latency:\s*({NUMBER})\s*ms/(?:\d+tokens|token),\s*2nd tokens? throughput:\s*({NUMBER})\s*tokens?/s"
+    rf"\[Average\].*?Input token size:\s*(\d+),\s*1st token latency:\s*({NUMBER})\s*ms(?:/(?:(\d+)tokens|token))?,\s*2nd tokens? "
+    rf"latency:\s*({NUMBER})\s*ms/(?:(\d+)tokens|token),\s*2nd tokens? throughput:\s*({NUMBER})\s*tokens?/s"
 )
 _OV_RUN = re.compile(
-    rf"First token latency:\s*({NUMBER})\s*ms/(?:(\d+)tokens|token),\s*other tokens latency:\s*({NUMBER})\s*ms/(?:\d+tokens|token)"
+    rf"First token latency:\s*({NUMBER})\s*ms(?:/(?:(\d+)tokens|token))?,\s*other tokens latency:\s*({NUMBER})\s*ms/(?:(\d+)tokens|token)"
 )
 
 
@@ -207,14 +250,14 @@ def read_openvino(lines: list[str]) -> Sheet | None:
     sheet = Sheet("openvino")
     for line in lines:
         if "[Average]" in line and (m := _OV_AVG.search(line)):
-            facts = {"n_prompt": int(m[1][:9]), "batch": int(m[3]) if m[3] else 1}
+            facts = {"n_prompt": int(m[1][:9]), "batch": int((m[3] or m[5] or "1")[:6])}
             sheet.row("ttft_ms", number(m[2]), m[2], stat="mean", **facts)
             sheet.row("tpot_ms", number(m[4]), m[4], stat="mean", **facts)
-            sheet.row("decode_tps", number(m[5]), m[5], aggregate=True, **facts)
+            sheet.row("decode_tps", number(m[6]), m[6], aggregate=True, **facts)
     runs = [(line, m) for line in lines if "First token latency" in line and (m := _OV_RUN.search(line))] if not sheet.rows else []
     kept = [x for x in runs if not re.search(r"\[(?:0|warm-?up)\]", x[0])] or runs
     for line, m in kept:
-        facts = {"batch": int(m[2]) if m[2] else 1}
+        facts = {"batch": int((m[2] or m[4] or "1")[:6])}
         sheet.row("ttft_ms", number(m[1]), m[1], **facts)
         sheet.row("tpot_ms", number(m[3]), m[3], **facts)
     pm = {

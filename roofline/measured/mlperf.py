@@ -14,7 +14,7 @@ def read_mlperf(lines: list[str], records: list) -> Sheet | None:
     """mlperf_log_summary.txt and the :::MLLOG lines of the detail log; scheduled rates and targets are no results."""
     said: dict[str, str] = {}
     for line in lines:
-        if m := re.match(r"\W{0,4}([A-Za-z0-9][\w .%-]{2,60}?(?: \(ns\))?)\s*:\s+(\S.*?)\s*$", line):
+        if m := re.match(r"\W{0,4}([A-Za-z0-9][\w .%/-]{2,60}?(?: \(ns\))?)\s*:\s+(\S.*?)\s*$", line):
             said.setdefault(" ".join(m[1].lower().split()), m[2])
     logged = [
         r
@@ -46,6 +46,8 @@ def read_mlperf(lines: list[str], records: list) -> Sheet | None:
         "result_tokens_per_second",
         "result_completed_tokens_per_second",
         "result_token_throughput",
+        "tps w/ loadgen overhead",
+        "result_tps_with_loadgen_overhead",
         "tokens per second (inferred)",
     )
     samples = get(
@@ -84,7 +86,7 @@ def read_mlperf(lines: list[str], records: list) -> Sheet | None:
             sheet.row(metric, number(text), text, scale=1e-6, stat="mean", into="more" if metric == "e2e_ms" else "rows", **facts)
     for name, text in said.items():
         if (
-            m := re.match(r"(\d\d)\.\d+ percentile (first token latency|time to output token|time per output token|latency) \(ns\)", name)
+            m := re.match(r"(\d\d)(?:\.\d+|th) percentile (first token latency|time to output token|time per output token|latency) \(ns\)", name)
         ) and number(text):
             metric = {"f": "ttft_ms", "t": "tpot_ms", "l": "e2e_ms"}[m[2][0]]
             sheet.row(metric, number(text), text, scale=1e-6, stat=f"p{m[1]}", into="more")

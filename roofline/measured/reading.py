@@ -231,8 +231,8 @@ class Sheet:
         if (
             common.get("quant") is None
             and not any("quant" in r for r in rows)
-            and isinstance(common.get("model"), str)
-            and (found := quant_in_name(common["model"]))
+            and isinstance(name := common.get("model") or common.get("model_file"), str)
+            and (found := quant_in_name(name))
         ):
             common["quant"] = found
         freeze = lambda entries: tuple(MappingProxyType(e) for e in entries)  # noqa: E731

@@ -191,6 +191,8 @@ def read_mixbench(lines: list[str]) -> Sheet | None:
     """mixbench: points along the roof, Flops/byte against GFLOPS and GB/sec."""
     sheet = Sheet("mixbench")
     for line in lines:
+        if m := re.match(r"\W*Device:\s{2,}(\S.{2,80}?)\s*$", line):
+            sheet.fact(hardware=m[1])
         if line.count(",") < 4 or not re.match(r"^[\s\d.,infINF-]+$", line):
             continue
         row = cells(line.replace(",", "|"))
@@ -229,6 +231,11 @@ def read_gemm(lines: list[str]) -> Sheet | None:
         for _, raw, _n in records:
             r = {key(k): v for k, v in raw.items()}
             own = {"m": number(r["m"]), "n": number(r["n"]), "k": number(r["k"]), "kernel": r.get("operation") or r.get("kernelname")}
+            if r.get("provider") and (size := number(r.get("bytes"), mark)) and (ms := number(r.get("runtime"), mark)):
+                # The CUTLASS profiler divides by 2**30 and heads the column GB/s: take its bytes and time instead.
+                sheet.row("gflops", number(r.get("gflops"), mark), r.get("gflops"), **own)
+                sheet.row("bandwidth_gbs", size / ms / 1e6, r.get("gbs") or r["bytes"], derived="bytes / time; its own column counts GiB", **own)
+                continue
             for name, metric in _GEMM.items():
                 sheet.row(metric, number(r.get(name), mark), r.get(name), **own) if r.get(name) else None
     for line in lines:

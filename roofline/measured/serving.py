@@ -204,6 +204,7 @@ def read_results(records: list, damaged: bool = False) -> Sheet | None:
         r
         for r in records
         if isinstance(r, dict)
+        and "successful_requests" not in r  # SGLang's offline bench
         and (number_like(r, "request_throughput") or number_like(r, "request_inthroughput"))
         and (number_like(r, "output_throughput") or "total_output_tokens" in r)
     ]

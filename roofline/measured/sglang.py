@@ -67,6 +67,7 @@ def read_one_batch_server(lines: list[str], records: list) -> Sheet | None:
                 number_of(record, "output_throughput"),
                 number_of(record, "ttft", "last_ttft"),
                 number_of(record, "acc_length"),
+                latency=number_of(record, "latency"),
             )
             sheet.fact(model=text_of(record, "model_name", "model", "model_path"))
     for table in pipe_tables(lines, lambda row: "batch size" in row and any(c.startswith("output throughput") for c in row)):
@@ -85,7 +86,7 @@ def read_one_batch_server(lines: list[str], records: list) -> Sheet | None:
     run: dict[str, str] = {}
     for line in [*lines, "batch size: end"]:
         m = re.match(
-            rf"\W*(batch size|input_len|output_len|latency|ttft|last generation throughput|input throughput|output throughput|acc_length|"
+            rf"\W*(batch size|input_len|output_len|latency|(?:last_)?ttft|last generation throughput|input throughput|output throughput|acc_length|"
             rf"\(input \+ output\) throughput): ({NUMBER}|end)",
             line,
         )
@@ -93,7 +94,7 @@ def read_one_batch_server(lines: list[str], records: list) -> Sheet | None:
             continue
         if m[1] == "batch size":
             if "output throughput" in run and ("latency" in run or "ttft" in run):
-                ttft = number(run.get("ttft"))
+                ttft = number(run.get("ttft") or run.get("last_ttft"))
                 _server_run(
                     sheet,
                     whole(run.get("batch size")),
@@ -103,6 +104,7 @@ def read_one_batch_server(lines: list[str], records: list) -> Sheet | None:
                     number(run["output throughput"]),
                     ttft,
                     number(run.get("acc_length")),
+                    latency=number(run.get("latency")),
                     whole_run=ttft is None,
                 )
             run = {}
@@ -110,12 +112,15 @@ def read_one_batch_server(lines: list[str], records: list) -> Sheet | None:
     return sheet if sheet.rows else None
 
 
-def _server_run(sheet: Sheet, batch, prompt, gen, input_rate, output_rate, ttft, accept, whole_run: bool = False) -> None:
+def _server_run(
+    sheet: Sheet, batch, prompt, gen, input_rate, output_rate, ttft, accept, *, latency=None, whole_run: bool = False
+) -> None:
+    if latency and output_rate and batch and gen:  # older releases divide by the whole time, prefill included
+        whole_run = abs(output_rate * latency / (batch * gen) - 1) < 0.02
     spec = {"speculative": True, "acceptance_length": accept} if accept and accept > 1 else {}
     facts = {"batch": batch, "aggregate": True, **spec}
     if input_rate:
         sheet.row("prefill_tps", input_rate, n_prompt=prompt, **facts)
-    # Older releases print one output rate over the whole run, prefill included.
     sheet.row(
         "output_tps_e2e" if whole_run else "decode_tps",
         output_rate,
@@ -126,3 +131,30 @@ def _server_run(sheet: Sheet, batch, prompt, gen, input_rate, output_rate, ttft,
     )
     if ttft and ttft > 0:
         sheet.row("ttft_ms", ttft, scale=1000, into="more", batch=batch)
+
+
+def read_offline(records: list) -> Sheet | None:
+    """bench_offline_throughput's JSON lines: rates over the whole run."""
+    sheet = Sheet("sglang")
+    for record in records:
+        if not (isinstance(record, dict) and {"total_latency", "successful_requests", "output_throughput"} <= set(record)):
+            continue
+        done = number_of(record, "successful_requests")
+        if done == 0:
+            sheet.warn("no_completed_requests", "0 requests succeeded; its rates are no measurement")
+            continue
+        tokens_in, tokens_out = number_of(record, "total_input_tokens"), number_of(record, "total_output_tokens")
+        own = {
+            "num_prompts": done,
+            "duration_s": number_of(record, "total_latency"),
+            "mean_input_len": round(tokens_in / done, 2) if done and tokens_in else None,
+            "mean_output_len": round(tokens_out / done, 2) if done and tokens_out else None,
+        }
+        for metric, key in (
+            ("request_tps", "request_throughput"),
+            ("input_tps", "input_throughput"),
+            ("output_tps", "output_throughput"),
+            ("total_tps", "total_throughput"),
+        ):
+            sheet.row(metric, number_of(record, key), aggregate=None if metric == "request_tps" else True, **own)
+    return sheet if sheet.rows or sheet.warnings else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import re
 import zlib
+from itertools import pairwise
 
 from ..errors import InputError
 
@@ -167,7 +168,7 @@ def _strip_html(text: str) -> str:
 
 _QUOTE = re.compile(r"[ \t]*(?:>[ \t]?)+")
 _STAMPS = re.compile(
-    r"\s*(?:\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?\s+"  # ISO time
+    r"^\s*(?:\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?(?:[ \t]|$)"  # ISO time
     r"|\w{3} [ \d]\d \d\d:\d\d:\d\d [\w.-]+ [\w./-]+(?:\[\d+\])?: "  # journald
     r"|\([\w ]{1,40}pid=\d+\)\s?)"
 )
@@ -220,4 +221,55 @@ def lines_of(text: str) -> list[str]:
             clean = _STAMPS.sub("", line, count=1)
             seen[line] = clean = clean if "\f" in clean else clean.rstrip()
         out.append(clean)
-    return out
+    return _single_spaced(_unprefixed(_unprefixed(out)))
+
+
+# What loggers, launchers and viewers put before each line of another program's output.
+_PREFIXES = (
+    re.compile(r"\s*(?:\d{4}[-/]\d\d[-/]\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?(?:[ \t]|$)"),  # a time
+    re.compile(r"\[\d\d:\d\d:\d\d(?:\.\d+)?\](?: |$)"),
+    re.compile(r"(?:INFO|WARNING) \d\d-\d\d \d\d:\d\d:\d\d (?:\[[\w.]{1,60}:\d+\]|[\w.]{1,60}:\d+\])(?: |$)"),  # vLLM's own
+    re.compile(r"(?:- )?(?:\[ ?)?(?:INFO|DEBUG|WARNING|WARN|NOTICE)(?: ?\])?(?:\s*:[\w.]{0,60}:|\s*[-|](?:\s|$))?(?: |$)?"),  # a level
+    re.compile(r"(?:stdout|stderr) [FP](?: |$)"),  # Kubernetes
+    re.compile(r"\[\d+,\d+\]<std(?:out|err)>:(?: |$)?"),  # mpirun
+    re.compile(r"\[?(?:rank ?)?\d{1,4}\]?:(?: |$)"),  # srun, torchrun
+    re.compile(r"[\w ./()-]{1,80}\t[\w ./()-]{1,80}(?:\t|$)(?:\d{4}-\d\d-\d\dT[\d:.]+Z(?: |$))?"),  # a job of a CI service
+    re.compile(r"\(\w[\w ]{0,40}(?:pid|ip|rank)=[\w., =]{1,60}\)(?: |$)"),  # Ray
+)
+_NUMBERED = re.compile(r"\s*(\d{1,6})(?:[:|]|\t|  ?|$)")
+_MIN_PREFIXED = 3
+
+
+def _unprefixed(lines: list[str]) -> list[str]:
+    """Take off a prefix that nearly every line bears: a logger's, a launcher's, a line number, a plus sign of a diff.
+
+    >>> _unprefixed(["10:10:10 a: 1", "10:10:11 b: 2", "10:10:11 c: 3"])
+    ['a: 1', 'b: 2', 'c: 3']
+    >>> _unprefixed(["  1  a", "  2  b", "  3  c"]), _unprefixed(["a: 1", "b: 2", "c: 3"])
+    (['a', 'b', 'c'], ['a: 1', 'b: 2', 'c: 3'])
+    """
+    filled = [line for line in lines[:2000] if line.strip()]
+    if len(filled) < _MIN_PREFIXED:
+        return lines
+    for pattern in _PREFIXES:
+        if sum(1 for line in filled if pattern.match(line)) * 10 >= 9 * len(filled):
+            return [pattern.sub("", line, count=1) if pattern.match(line) else line for line in lines]
+    if all(line.startswith("+") for line in filled) and not all(line.endswith("+") for line in filled):
+        return [line.removeprefix("+") for line in lines]
+    numbers = [int(m[1]) for line in filled if (m := _NUMBERED.match(line))]
+    rises = sum(1 for a, b in pairwise(numbers) if 0 < b - a <= 3)
+    if len(numbers) * 10 >= 8 * len(filled) and rises == len(numbers) - 1 and numbers[0] < 1000:
+        return [_NUMBERED.sub("", line, count=1) if _NUMBERED.match(line) else line for line in lines]
+    return lines
+
+
+def _single_spaced(lines: list[str]) -> list[str]:
+    """Drop the blank lines of a text that has one after every line, as some forms and mails make it.
+
+    >>> _single_spaced(["a", "", "b", "", "c", "", "d", ""])
+    ['a', 'b', 'c', 'd']
+    """
+    filled = [i for i, line in enumerate(lines) if line.strip() or "\f" in line]
+    if len(filled) < 2 or any(b - a == 1 for a, b in pairwise(filled)):
+        return lines
+    return [lines[i] for i in filled]

@@ -55,6 +55,8 @@ def _overview(sheet: Sheet, head: list[str], body: list[str]) -> None:
             facts["mean_input_len" if m[1] == "Input" else "mean_output_len"] = number(m[2])
         if m := re.match(rf"\W*((?:NVIDIA|AMD|Tesla|Quadro|GeForce)[^,:=]{{2,60}}?),\s*memory\s*({NUMBER})\s*GB", line):
             facts["hardware"], facts["mem_gb"] = m[1].strip(), number(m[2])
+        if m := re.match(rf"\W*\[AL\] AVERAGE\s*:\s*({NUMBER})", line):
+            facts["speculative"], facts["acceptance_length"] = True, number(m[1])
     if facts.get("hardware") and (facts.get("tp") or facts.get("pp")):
         facts["gpus"] = (facts.get("tp") or 1) * (facts.get("pp") or 1)
     _figures(sheet, [(m[1], m[2]) for line in body if (m := _PAIR.match(line)) and not line.lstrip().startswith("[")], facts)
@@ -87,6 +89,12 @@ def _figures(sheet: Sheet, pairs: list[tuple[str, str]], facts: dict) -> None:
             )
 
 
+def _speculation(stats: dict) -> dict:
+    """Whether the run drafted tokens, and how many a step kept."""
+    lengths = stats.get("acceptance_length_percentiles")
+    return {"speculative": True, "acceptance_length": number_of(lengths if isinstance(lengths, dict) else {}, "average")} if stats else {}
+
+
 def _report(sheet: Sheet, record: dict) -> None:
     part = lambda key: record[key] if isinstance(record.get(key), dict) else {}  # noqa: E731
     engine, world, request, perf, stream = (part(k) for k in ("engine", "world_info", "request_info", "performance", "streaming_metrics"))
@@ -104,6 +112,8 @@ def _report(sheet: Sheet, record: dict) -> None:
         "max_batch_size": number_of(world, "max_batch_size"),
         "num_prompts": number_of(request, "num_requests"),
         "concurrency": number_of(request, "avg_num_concurrent_requests"),
+        "mem_gb": number_of(machine, "memory.total"),
+        **_speculation(part("decoding_stats")),
         "mean_input_len": number_of(request, "avg_input_length"),
         "mean_output_len": number_of(request, "avg_output_length"),
     }
