@@ -74,6 +74,11 @@ _TOOLS = (
     ("decode_tokens_per_s", "mlc-llm"),
     ("evalscope", "evalscope"),
 )
+# Sections of settings and hopes, whose figures nobody measured.
+_WISHES = re.compile(
+    r"\b(?:slos?|slas?|targets?|limits?|thresholds?|constraints?|goals?|objectives?|budgets?|quotas?|config|configuration|settings|args|"
+    r"arguments|params|parameters|expected|estimated?|theoretical|predicted|prediction|roofline|ideal|schema|properties)\b"
+)
 _ENOUGH = {"prefill_tps", "decode_tps", "output_tps", "total_tps", "input_tps", "ttft_ms", "tpot_ms", "decode_tps_per_user"}
 
 
@@ -89,7 +94,7 @@ def read_generic(lines: list[str], records: list) -> Sheet | None:
             if isinstance(record, dict):
                 _record(sheet, record)
     if not sheet.rows:
-        _pairs(sheet, lines)
+        _pairs(sheet, [line for line in lines if line.lstrip()[:1] not in ('"', "{", "}", "[", "]")] if records else lines)
     means = {r["metric"] for r in sheet.rows}
     medians = [r for r in sheet.more if r.get("stat") == "median" and r["metric"] not in means and r["metric"] != "e2e_ms"]
     sheet.rows += medians
@@ -147,7 +152,7 @@ def _add(sheet: Sheet, name: str, value, text, mark: str, facts: dict, allow_pla
 def _tables(sheet: Sheet, lines: list[str]) -> None:
     def is_header(row: list[str]) -> bool:
         found = [label for c in row if (label := classify(c)) and label.scale is not None]
-        if any("$" in c or re.search(r"\bprice|cost\b", c, re.I) for c in row) and not any(f.metric.endswith("_ms") for f in found):
+        if any("$" in c or re.search(r"\b(?:prices?|costs?|usd|eur)\b", words(c)) for c in row) and not any(f.metric.endswith("_ms") for f in found):
             return False  # a price list that also names a speed
         return (
             len(row) >= 2
@@ -182,8 +187,12 @@ def _tables(sheet: Sheet, lines: list[str]) -> None:
 
 
 def _record(sheet: Sheet, record: dict) -> None:
+    if "scenario" in record and "warnings" in record and "schema" in record:
+        return  # a prediction of this program
     flat: dict = {}
     for path, value in walk(record):
+        if any(_WISHES.search(words(part)) for part in path[:-1]):
+            continue
         if len(flat) > 3000:
             break
         if isinstance(value, (int, float, str)) and not isinstance(value, bool):
@@ -199,7 +208,15 @@ def _record(sheet: Sheet, record: dict) -> None:
 
 def _pairs(sheet: Sheet, lines: list[str]) -> None:
     found = []
+    wish = None  # the indentation of a heading whose lines are wishes
     for line in lines:
+        indent = len(line) - len(line.lstrip())
+        if wish is not None and line.strip() and indent <= wish:
+            wish = None
+        if wish is None and line.rstrip().endswith(":") and len(line) < 80 and _WISHES.search(words(line)):
+            wish = indent
+        if wish is not None:
+            continue
         if len(line) < 300 and (
             m := re.match(
                 rf"^\W{{0,20}}?([A-Za-z][^:=]{{1,70}}?)\W{{0,3}}\s*[:=][\s*\x22'`|]{{0,6}}({NUMBER})\s*(tok(?:en)?s?\s*/\s*s(?:ec(?:ond)?)?|"

@@ -176,7 +176,7 @@ def _ncu_flops(flops: dict, kind: str, clock, duration) -> tuple | None:
 
 
 _NCU_KERNEL = re.compile(
-    r"^\s{1,6}(\S.{0,400}?)(?:\s+\(\d+, \d+, \d+\)x\(\d+, \d+, \d+\))?,\s+(?:\d{4}-\w{3}-\d\d [\d:]+,\s+)?Context \d+, Stream \d+(?:, Device "
+    r"^\s{0,8}(\S.{0,400}?)(?:\s+\(\d+, \d+, \d+\)x\(\d+, \d+, \d+\))?,\s+(?:\d{4}-\w{3}-\d\d [\d:]+,\s+)?Context \d+, Stream \d+(?:, Device "
     r"\d+, CC (\d+\.\d+))?"
 )
 
@@ -190,7 +190,7 @@ def read_ncu_text(lines: list[str]) -> Sheet | None:
     for i, line in enumerate(lines):
         if "Context" in line and (m := _NCU_KERNEL.match(line)):
             current = kernels.setdefault(i, {"kernel": m[1].strip(), "cc": m[2], "metrics": []})
-        elif current and (m := re.match(rf"^\s+(\S.{{0,90}}?)\s{{2,}}(?:(\S{{1,30}})\s+)?({NUMBER})\s*$", line)):
+        elif current and (m := re.match(rf"^\s*(\S.{{0,90}}?)\s{{2,}}(?:(\S{{1,30}})\s+)?({NUMBER})\s*$", line)):
             current["metrics"].append((m[1], m[2] or "", m[3], ""))
     sheet = Sheet("nsight-compute")
     _ncu_rows(sheet, kernels)

@@ -34,7 +34,7 @@ _PERCENTILE = re.compile(
 )
 # Words that make a figure something other than a measurement of the model.
 _NOT_MEASURED = re.compile(
-    r"\b(?:target|theoretical|expected|estimated?|est|limit|budget|quota|price|cost|usd|slo|goodput|request rate|issue rate|speedup|increase|"
+    r"\b(?:target|theoretical|expected|estimated?|est|limit|budget|quota|price|cost|usd|slos?|slas?|thresholds?|goodput|hit rate|cache hits?|acceptance|speed up|ratio|request rate|issue rate|speedup|increase|"
     r"improvement|gain|"
     r"tokenization|tokenizer|detokenization|sampling|sample|load|loading|compile|warm ?up|train|training|step|scheduled|loss|energy|second "
     r"token|words?|char\w*)\b"
@@ -44,7 +44,7 @@ _TIME_UNIT = re.compile(
 )
 _RATE_WORDS = re.compile(
     r"\b(?:throughput|tput|tps|tok s|toks s|token s|tokens s|t s|tokens sec|tok sec|token sec|tokens per s(?:ec(?:ond)?)?|tokens second|token "
-    r"per sec(?:ond)?|per sec(?:ond)?|speed|rate|rps|qps|req s|reqs s|requests s|requests sec|requests? per sec(?:ond)?|per min(?:ute)?|"
+    r"per sec(?:ond)?|per sec(?:ond)?|speed|(?:eval|decode|decoding|prefill|generation|generated|prompt|tokens?|output|input|processing) rate|rps|qps|req s|reqs s|requests s|requests sec|requests? per sec(?:ond)?|per min(?:ute)?|"
     r"tokens min|requests min)\b"
 )
 
@@ -122,6 +122,8 @@ def _rate(text: str) -> str | None:
     if not _RATE_WORDS.search(text):
         return None
     if re.search(r"\b(?:latency|time|duration|ttft|tpot|itl)\b", text) and not re.search(r"\b(?:throughput|tput|tps)\b", text):
+        return None
+    if "%" in text:
         return None
     tokens = bool(re.search(r"\b(?:tok|toks|tokens?|tps|t s)\b", text))
     if re.search(r"\b(?:peak|max|maximum)\b", text):

@@ -51,6 +51,9 @@ _FACT_COLUMNS = {
     "chip": "hardware",
     "cpu": "cpu",
     "cpu_info": "cpu",
+    "quant": "quant",
+    "quantization": "quant",
+    "quant type": "quant",
 }
 
 
@@ -71,7 +74,8 @@ def read_markdown(lines: list[str], counts: dict[str, int] | None = None) -> She
     """Rows of every llama-bench table in the text, whatever stands around it."""
     tables = pipe_tables(lines, is_bench_header, counts)
     if not tables:
-        tables = delimited(lines, lambda row: len(row) > 3 and is_bench_header(row) and "model" in [_plain_header(c) for c in row])
+        aligned = lambda row: len(row) > 3 and is_bench_header(row) and "model" in [_plain_header(c) for c in row]
+        tables = delimited(lines, aligned) or delimited([re.sub(r" {2,}", "\t", line.strip()) for line in lines], aligned)
     if not any(t.rows for t in tables):
         return None
     sheet = Sheet("llama-bench")
@@ -173,7 +177,7 @@ def _facts_of_cells(record: dict[str, str], mark: str) -> dict:
     if record.get("backend", "").strip():
         facts.update(backend_facts(record["backend"]))
     for name, key in _FACT_COLUMNS.items():
-        if (cell := record.get(name, "").strip()) and key not in facts:
+        if (cell := record.get(name, "").strip()) and facts.get(key) is None:
             facts[key] = setting(key, cell)
     return {k: v for k, v in facts.items() if v is not None}
 

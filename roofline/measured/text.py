@@ -7,6 +7,7 @@ Everything here undoes that dressing; nothing here knows what a benchmark is.
 from __future__ import annotations
 
 import html
+import os.path
 import re
 import zlib
 from itertools import pairwise
@@ -212,7 +213,8 @@ def lines_of(text: str) -> list[str]:
     if any(">" in line[:12] for line in raw):
         raw = [_QUOTE.sub("", line, count=1) if ">" in line[:12] else line for line in raw]
     heads = [m[0].split("|")[0].strip() for line in raw[:400] if (m := _COMPOSE.match(line))]
-    if len(heads) > 3 and len(set(heads)) <= 3 and len(heads) * 10 >= 8 * sum(1 for line in raw[:400] if line.strip()):
+    filled = sum(1 for line in raw[:400] if line.strip())
+    if len(heads) > 3 and len(set(heads)) <= 3 and len(heads) * 10 >= 8 * filled or len(set(heads)) == 1 and len(heads) == filled > 1:
         raw = [_COMPOSE.sub("", line, count=1) for line in raw]
     out, seen = [], {}
     for line in raw:  # the same line may come 100,000 times in a hostile file: clean it once
@@ -221,19 +223,19 @@ def lines_of(text: str) -> list[str]:
             clean = _STAMPS.sub("", line, count=1)
             seen[line] = clean = clean if "\f" in clean else clean.rstrip()
         out.append(clean)
-    return _single_spaced(_unprefixed(_unprefixed(out)))
+    return _single_spaced(_dedented(_unprefixed(_unprefixed(out))))
 
 
 # What loggers, launchers and viewers put before each line of another program's output.
 _PREFIXES = (
-    re.compile(r"\s*(?:\d{4}[-/]\d\d[-/]\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?(?:[ \t]|$)"),  # a time
+    re.compile(r"\s*(?:\d{4}[-/]\d\d[-/]\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?(?: |$)"),  # a time
     re.compile(r"\[\d\d:\d\d:\d\d(?:\.\d+)?\](?: |$)"),
     re.compile(r"(?:INFO|WARNING) \d\d-\d\d \d\d:\d\d:\d\d (?:\[[\w.]{1,60}:\d+\]|[\w.]{1,60}:\d+\])(?: |$)"),  # vLLM's own
     re.compile(r"(?:- )?(?:\[ ?)?(?:INFO|DEBUG|WARNING|WARN|NOTICE)(?: ?\])?(?:\s*:[\w.]{0,60}:|\s*[-|](?:\s|$))?(?: |$)?"),  # a level
     re.compile(r"(?:stdout|stderr) [FP](?: |$)"),  # Kubernetes
     re.compile(r"\[\d+,\d+\]<std(?:out|err)>:(?: |$)?"),  # mpirun
     re.compile(r"\[?(?:rank ?)?\d{1,4}\]?:(?: |$)"),  # srun, torchrun
-    re.compile(r"[\w ./()-]{1,80}\t[\w ./()-]{1,80}(?:\t|$)(?:\d{4}-\d\d-\d\dT[\d:.]+Z(?: |$))?"),  # a job of a CI service
+    re.compile(r"[\w ./()-]{1,80}\t[\w ./()-]{1,80}\t\ufeff?\d{4}-\d\d-\d\dT[\d:.]+Z(?: |$)"),  # a job of a CI service
     re.compile(r"\(\w[\w ]{0,40}(?:pid|ip|rank)=[\w., =]{1,60}\)(?: |$)"),  # Ray
 )
 _NUMBERED = re.compile(r"\s*(\d{1,6})(?:[:|]|\t|  ?|$)")
@@ -258,9 +260,18 @@ def _unprefixed(lines: list[str]) -> list[str]:
         return [line.removeprefix("+") for line in lines]
     numbers = [int(m[1]) for line in filled if (m := _NUMBERED.match(line))]
     rises = sum(1 for a, b in pairwise(numbers) if 0 < b - a <= 3)
-    if len(numbers) * 10 >= 8 * len(filled) and rises == len(numbers) - 1 and numbers[0] < 1000:
+    if _NUMBERED.match(filled[0]) and len(numbers) * 10 >= 8 * len(filled) and rises == len(numbers) - 1 and numbers[0] < 1000:
         return [_NUMBERED.sub("", line, count=1) if _NUMBERED.match(line) else line for line in lines]
     return lines
+
+
+def _dedented(lines: list[str]) -> list[str]:
+    """Take off the tab or the spaces that every line starts with."""
+    filled = [line for line in lines if line.strip()]
+    if len(filled) < 2 or not all(line[0] in " \t" for line in filled):
+        return lines
+    shared = os.path.commonprefix([line[: len(line) - len(line.lstrip(" \t"))] for line in filled[:2000]])
+    return [line.removeprefix(shared) for line in lines] if shared else lines
 
 
 def _single_spaced(lines: list[str]) -> list[str]:
