@@ -124,6 +124,9 @@ def footprint(arch: Architecture, weights, kv, *, batch: int, prompt: int, outpu
               utilisation: float = 1.0, overhead: float = 0.0, block: int = 1, offload: float = 0.0, offload_kv: float = 0.0, extra: float = 0.0) -> dict:
     """The `memory` part of a Report, for one replica: parts, total, whether it fits, and the largest that would.
 
+    max_batch and max_context are the edge: so many sequences, or so long a request (its prompt longer, its output the same, all
+    `batch` of them; one by itself where the batch does not fit), fit with the working memory they need, and one more does not.
+
     batch sequences of prompt + output tokens; memory_bytes: of one chip, or None (unknown: then nothing is said about fit);
     overhead: bytes a chip besides (0: the least that must be there; an engine reserves more); block: tokens per KV block, each
     sequence rounding up to whole blocks; offload, offload_kv: shares in host memory; extra: bytes of a draft model.
@@ -143,15 +146,39 @@ def footprint(arch: Architecture, weights, kv, *, batch: int, prompt: int, outpu
     if memory_bytes is None:
         return result
     available = memory_bytes * group * utilisation
-    room = available - stored - working - other
-    lone = available - stored - other - activation_bytes(arch, 1, prompt, layout.tp)
+    room = available - stored - other
+    together = batch if total <= available else 1
+    fullest = ceil(arch.layer_count / layout.pp) * layout.pp / arch.layer_count
+    cache_of = lambda tokens: kv_bytes(arch, kv, tokens, layout.tp) * (1 - offload_kv) * fullest
+
+    def holds(sequences, tokens, prompt):
+        # Summed as `demand` and `total` are, part by part, so that what is named as the largest really fits.
+        return stored + cache_of(-(-tokens // block) * block) * sequences + activation_bytes(arch, sequences / layout.pp, prompt, layout.tp) * layout.pp + other <= available
+
+    longest = _longest(arch, kv, layout.tp, room / together / max((1 - offload_kv) * fullest, 1e-9))
     result.update(
         available_bytes=available, fits=total <= available,
-        max_batch=max(0, int(room // each)) if each > 0 else None,
-        max_context=_longest(arch, kv, layout.tp, (room if total <= available else lone) / (batch if total <= available else 1) / max(1 - offload_kv, 1e-9)),
-        min_devices=_fewest(sum(formats.weight_bytes(arch, weights)) + result["kv_bytes"] + activation_bytes(arch, batch, prompt) + extra, max(memory_bytes * utilisation - overhead, 1.0)),
+        max_batch=_most(lambda n: holds(n, prompt + output, prompt), max(0, int(room // each))) if each > 0 else None,
+        max_context=None if longest is None else _most(lambda n: holds(together, n, max(1, n - output)), longest),
+        min_devices=_fewest(stored_once(arch, weights, offload) + result["kv_bytes"] * (1 - offload_kv) + activation_bytes(arch, batch, prompt) + extra, max(memory_bytes * utilisation - overhead, 1.0)),
     )
     return result
+
+
+def stored_once(arch: Architecture, weights, offload: float = 0.0):
+    """Weights that chips hold between them, each tensor once, less the share kept in host memory [bytes]."""
+    return weights_per_device(arch, weights, Layout(), offload)
+
+
+def _most(holds, high: int) -> int:
+    """The largest whole number from 0 to `high` that holds; what holds for a number holds for all below it."""
+    if high <= 0 or holds(high):
+        return max(0, high)
+    low = 0
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
 
 
 def _fewest(total: float, each: float) -> int:

@@ -154,20 +154,35 @@ def test_devices_must_be_the_product():
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_largest_batch_and_context_are_the_edge(model):
-    """One more sequence, or one more token, does not fit; this many do."""
-    s = Scenario(model=model, hardware="h200-sxm", devices=8, weights="fp8", prompt=4000, output=96)
+@pytest.mark.parametrize("more", [{"devices": 8}, {"tp": 4, "pp": 2, "block": 16}])
+def test_largest_batch_and_context_are_the_edge(model, more):
+    """Asked again: so many sequences, or so long a request, fit with the working memory they need; one more, or a block more, does not."""
+    s = Scenario(model=model, hardware="h200-sxm", weights="fp8", prompt=40, output=96, **more)
     best = evaluate(s).memory
-    batch = best["max_batch"]
-    assert best["fits"]
-    # activation memory grows with the batch, so the edge is checked with the engine's own working set
-    arch, r = load(model), resolve(s)
-    room = best["available_bytes"] - best["weights_bytes_per_device"] * 8 - best["activation_bytes"]
-    each = kv_bytes(arch, r.kv, 4096, 8)
-    assert batch * each <= room < (batch + 1) * each
-    longest = best["max_context"]
-    if longest != arch.max_context:
-        assert kv_bytes(arch, r.kv, longest, 8) <= room < kv_bytes(arch, r.kv, longest + 2, 8)
+    fits = lambda **changes: evaluate(s.replace(**changes)).memory["fits"]
+    batch, longest = best["max_batch"], best["max_context"]
+    assert best["fits"] and fits(batch=batch) and not fits(batch=batch + 1)
+    assert evaluate(s.replace(batch=batch)).memory["max_batch"] == evaluate(s.replace(batch=batch + 1)).memory["max_batch"] == batch
+    crowd = evaluate(s.replace(batch=batch // 3)).memory["max_context"]
+    assert fits(batch=batch // 3, prompt=crowd - 96) and not fits(batch=batch // 3, prompt=crowd - 96 + s.block)
+    if longest != load(model).max_context:
+        assert fits(prompt=longest - 96) and not fits(prompt=longest - 96 + s.block)
+
+
+def test_working_memory_counts_in_the_largest_batch():
+    """Llama 3.1 8B on 80 GB, 1 + 1 tokens: 80e9 - 16.0605e9 of weights; a sequence takes 2 x 131,072 B of cache and, up to 8,192 of
+    them, 4 x 128,256 B of logits and 73,728 B of working memory: (63.9395e9 - 8192 x 586,752) / 262,144 = 225,573 sequences."""
+    room = 80e9 - 8_030_261_248 * 2
+    inner = 2 * 4096 + 2 * 14336  # two residual streams, gate and up
+    want = (room - 8192 * (2 * inner + 4 * 128_256)) // (2 * 131_072)
+    assert evaluate(Scenario(model="llama-3.1-8b", hardware="h100-sxm", prompt=1, output=1)).memory["max_batch"] == want
+
+
+def test_what_stays_in_host_memory_needs_no_chip():
+    """Llama 3.1 70B in BF16 is 141.1 GB: two cards of 80 GB, or one with half of the matrices in host memory."""
+    ask = lambda offload: evaluate(Scenario(model="llama-3.1-70b", hardware="h100-sxm", prompt=100, output=10, offload=offload)).memory
+    assert ask(0.0)["min_devices"] == 2 and not ask(0.0)["fits"]
+    assert ask(0.5)["min_devices"] == 1 and ask(0.5)["fits"]
 
 
 def test_sliding_windows_hold_no_more_than_their_window():
