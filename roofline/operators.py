@@ -44,6 +44,7 @@ class Operator:
     latency_s: float = 0.0  # what its messages cost besides their bytes (data/links.toml), for expectations
     host_bytes: float = 0.0  # of the weight and KV bytes, those that come over the host link instead of from the chip's memory
     load: float = 1.0  # the busiest chip's share over the mean (unbalanced experts)
+    read_load: float = 1.0  # the same of its weight bytes: more tokens on a rank read more of its experts, but never more than it has
     kv_shards: float = 1.0  # chips that can share the KV cache of this operator (its KV heads)
     replicated: bool = False  # every tensor-parallel rank does it whole (norms, residuals)
     tokens: float = 0.0  # rows fed to one matrix (for experts: to one expert that is reached; for attention: queries that share a KV head)
@@ -198,7 +199,7 @@ def forward(arch: Architecture, p, *, weights, activation_bytes: float = 2.0, kv
     arch; p: a Pass, or a tuple of Passes that share one step (a chunk of prefill with the decodes of others); weights: a Format (or published quantisation); activation_bytes [bytes/element] of a quantised
     matrix product's input (its output is 16-bit); kv: the cache's Format; compute: the roof quantised products run at, others
     at 16 bits; skew: expert routing (see `distinct_experts`); fused: FlashAttention-like attention; imbalance: tokens of the
-    busiest expert rank over the mean; offload, offload_kv: share of the routed experts' weights (of all matrices in a dense model)
+    busiest expert rank over the mean (of no effect where `ranks` is 1); offload, offload_kv: share of the routed experts' weights (of all matrices in a dense model)
     and of the cache that stays in host memory; sequence_parallel: norms and residuals are split over the ranks too; ranks: chips that share one set of experts.
     Returns a tuple of Operator.
 
@@ -208,12 +209,15 @@ def forward(arch: Architecture, p, *, weights, activation_bytes: float = 2.0, kv
     linear, vector_bytes, norm_layers = _plan(arch, weights)
     passes, tokens, sampled = totals(p)
     pool, moe = passes[0].pool, arch.is_moe
+    uneven = where(ranks > 1, imbalance, 1.0)  # tensor parallelism cuts every expert alike, so no rank has more to do
     ops = []
     for name, group, count, rows, cols, copies, active, active_elements, stored, quantised in linear:
         fed = sampled if group == "lm_head" else tokens
-        share = 1.0
+        share, load, read_load = 1.0, 1.0, 1.0
         if copies > 1:
             share = distinct_experts(copies, active, fed * pool, skew) / (copies * pool)
+            if group == "experts" and any_true(uneven > 1):
+                load, read_load = uneven, distinct_experts(copies, active, fed * pool * uneven, skew) / (share * copies * pool)
         in_bytes = activation_bytes if quantised else 2.0
         read = stored * share
         ops.append(Operator(
@@ -221,7 +225,7 @@ def forward(arch: Architecture, p, *, weights, activation_bytes: float = 2.0, kv
             weight_bytes=read, host_bytes=read * offload if group == "experts" or not moe else 0.0,
             tokens=fed * active / (share * copies) if copies > 1 else fed, reach=share * copies / active, inner=cols,
             crowding=crowding(share * copies * pool, ranks) if copies > 1 else 0.0,
-            load=imbalance if group == "experts" else 1.0, activation_bytes=fed * count * active * (cols * in_bytes + rows * 2.0),
+            load=load, read_load=read_load, activation_bytes=fed * count * active * (cols * in_bytes + rows * 2.0),
         ))
     for q in passes:
         for a in arch.attentions:

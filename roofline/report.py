@@ -193,6 +193,8 @@ def _warnings(r: Resolved) -> list:
         add("hardware", f"The figures of {chip.name} are estimates (grade {chip.grade}): {chip.source}.")
     elif low:
         add("hardware", f"Some figures of {chip.name} are less sure than the rest: {', '.join(low)}.")
+    if s.imbalance > 1 and r.layout.ep == 1:
+        add("imbalance", f"An imbalance of experts changes nothing with expert parallelism of 1: {'every chip cuts each expert alike' if r.layout.tp > 1 else 'each replica holds all experts itself'}.")
     if chip.memory_bytes is None:
         add("memory", f"The memory of {chip.name} depends on what is plugged in, so whether the model fits is not said; give it with --memory.")
     together = r.layout.tp * r.layout.pp * (r.layout.pool if r.layout.ep > 1 else 1)

@@ -159,6 +159,6 @@ def op_load(op, tp, stages=1):
     share = 1 if op.replicated else tp
     shards = minimum(tp, op.kv_shards)
     cache = op.group in ("attention_core", "recurrent")
-    moved = op.load * op.weight_bytes / share + (op.kv_read_bytes + op.kv_write_bytes) / (shards * stages)
-    away = op.host_bytes / (shards * stages if cache else share)
-    return op.load * op.flops / (tp * stages), moved - away, op.load * away
+    moved = op.read_load * op.weight_bytes / share + (op.kv_read_bytes + op.kv_write_bytes) / (shards * stages)
+    away = op.read_load * op.host_bytes / (shards * stages if cache else share)
+    return op.load * op.flops / (tp * stages), moved - away, away

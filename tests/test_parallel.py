@@ -282,3 +282,24 @@ def test_the_search_is_fast():
         start = time.perf_counter()
         layouts(s)
         assert time.perf_counter() - start < 2.0
+
+
+def test_the_busiest_rank_reads_no_more_than_its_experts():
+    """Mixtral on 4 ranks, 512 tokens: every expert is read already, so a rank with 3 times the tokens does 3 times the work and reads the same."""
+    ask = lambda batch, imbalance, **layout: evaluate(Scenario(model="mixtral-8x7b", hardware="b200-sxm", prompt=1000, output=100, batch=batch, imbalance=imbalance, **layout)).decode
+    experts = lambda phase, what: sum(getattr(op, what) for op in phase.operators if op.group == "experts")
+    even, skewed = (ask(512, load, devices=4, ep=4) for load in (1.0, 3.0))
+    assert skewed.limit_parts_s["memory"] == pytest.approx(even.limit_parts_s["memory"])
+    assert skewed.limit_parts_s["compute"] - even.limit_parts_s["compute"] == pytest.approx(2 * experts(even, "flops") / 4 / 2.25e15)
+    # One token on twice the mean: 8 (1 - (3/4)^2) = 3.5 experts for 2.
+    one, two = (ask(1, load, devices=4, ep=4) for load in (1.0, 2.0))
+    read = 32 * 3 * 4096 * 14336 * 2 / 4 / 7.7e12  # the bytes of one expert of every layer, on one of four chips
+    assert two.limit_parts_s["memory"] - one.limit_parts_s["memory"] == pytest.approx(1.5 * read, rel=1e-3)
+
+
+@pytest.mark.parametrize("layout", [{}, {"tp": 4}])
+def test_experts_that_are_not_spread_cannot_be_uneven(layout):
+    """One chip has all experts, and tensor parallelism cuts each of them alike: an imbalance changes nothing, and the report says so."""
+    even, skewed = (evaluate(Scenario(model="mixtral-8x7b", hardware="b200-sxm", batch=8, imbalance=load, **layout)) for load in (1.0, 2.0))
+    assert skewed.decode.limit_s == even.decode.limit_s and skewed.prefill.limit_s == even.prefill.limit_s
+    assert "imbalance" in {w["code"] for w in skewed.warnings} and "imbalance" not in {w["code"] for w in even.warnings}
