@@ -9,6 +9,7 @@ import re
 
 from .jsonish import text_of, walk
 from .labels import classify, words
+from .llama_bench import parse_test
 from .reading import Sheet
 from .tables import as_records, delimited, misfit, pipe_tables
 from .values import NUMBER, decimal_mark, number, quant_in_name, whole
@@ -237,5 +238,10 @@ def _pairs(sheet: Sheet, lines: list[str]) -> None:
     for line in lines:
         if m := re.match(r"\W*(?:[Mm]odel(?: [Nn]ame| ID)?)\W{0,4}:\s*\W{0,2}([\w./-]{3,120})\W{0,2}$", line):
             facts.setdefault("model", m[1])
-    for name, value, _ in found:
-        _add(sheet, name, value, value, mark, facts)
+    for name, value, line in found:
+        # llama.cpp's names of its tests, as people write them down: "pp512: 120.5 t/s"
+        if (test := parse_test(name.split("(")[0])) and re.search(r"(?:tok(?:en)?s?|t)\s*/\s*s", line):
+            metric = test.pop("metric")
+            sheet.row(metric, number(value, mark), value, test=name.split("(")[0].strip(), **test, **facts)
+        else:
+            _add(sheet, name, value, value, mark, facts)

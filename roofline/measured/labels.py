@@ -34,7 +34,7 @@ _PERCENTILE = re.compile(
 )
 # Words that make a figure something other than a measurement of the model.
 _NOT_MEASURED = re.compile(
-    r"\b(?:target|theoretical|expected|estimated?|est|limit|budget|quota|price|cost|usd|slos?|slas?|thresholds?|goodput|hit rate|cache hits?|acceptance|speed up|ratio|request rate|issue rate|speedup|increase|"
+    r"\b(?:targets?|functional|complete|check|theoretical|expected|estimated?|est|limit|budget|quota|price|cost|usd|slos?|slas?|thresholds?|goodput|hit rate|cache hits?|acceptance|speed up|ratio|request rate|issue rate|speedup|increase|"
     r"improvement|gain|"
     r"tokenization|tokenizer|detokenization|sampling|sample|load|loading|compile|warm ?up|train|training|step|scheduled|loss|energy|second "
     r"token|words?|char\w*)\b"

@@ -175,6 +175,41 @@ def read_genai_json(records: list) -> Sheet | None:
     return None
 
 
+def read_aiperf_records(records: list) -> Sheet | None:
+    """profile_export.jsonl of aiperf: one request a line; means over the requests that did not fail."""
+    metrics = [
+        r["metrics"]
+        for r in records
+        if isinstance(r, dict) and isinstance(r.get("metrics"), dict) and isinstance(r.get("metadata"), dict) and not r.get("error")
+    ]
+    values: dict[str, list] = {}
+    units: dict[str, str] = {}
+    for entry in metrics:
+        for key, part in entry.items():
+            value = number_of(part, "value") if isinstance(part, dict) else None
+            if value is not None and isinstance(part.get("unit"), str):
+                values.setdefault(key, []).append(value)
+                units.setdefault(key, part["unit"])
+    if "time_to_first_token" not in values and "request_latency" not in values:
+        return None
+    sheet = Sheet("aiperf")
+    mean = {key: sum(v) / len(v) for key, v in values.items()}
+    own = {
+        "mean_input_len": mean.get("input_sequence_length"),
+        "mean_output_len": mean.get("output_sequence_length") or mean.get("output_token_count"),
+        "num_prompts": len(metrics),
+    }
+    own = {k: v for k, v in own.items() if v is not None}
+    for key in ("time_to_first_token", "inter_token_latency", "output_token_throughput_per_user", "request_latency"):
+        label = classify(f"{key} ({units[key]})") if key in mean else None
+        if label and label.scale is not None:
+            into = "more" if label.metric == "e2e_ms" else "rows"
+            raw = f"mean of {len(values[key])}"
+            sheet.row(label.metric, mean[key], raw, scale=label.scale, derived=True, into=into, stat="mean", **own)
+    sheet.warn("per_request_records", "one record a request: the means are taken here, and a rate of the whole service is not in the file")
+    return sheet
+
+
 # ---- llmperf, guidellm ---------------------------------------------------------------------------------------
 
 

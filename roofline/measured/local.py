@@ -384,6 +384,36 @@ def read_maxtext(lines: list[str]) -> Sheet | None:
     return sheet if sheet.rows else None
 
 
+_TT_SPEED = re.compile(rf"Average speed:\s*({NUMBER})\s*ms @ ({NUMBER}) tok/s/user(?: \(({NUMBER}) tok/s throughput\))?")
+
+
+def read_tt_metal(lines: list[str]) -> Sheet | None:
+    """tt-metal's demos: "Average speed: 29.24ms @ 34.2 tok/s/user (1094.4 tok/s throughput)"."""
+    sheet = Sheet("tt-metal")
+    for line in lines:
+        if m := re.search(rf"Average Time to First Token \(TTFT\):\s*({NUMBER})\s*ms", line):
+            sheet.row("ttft_ms", number(m[1]), m[1], stat="mean")
+        elif m := _TT_SPEED.search(line):
+            sheet.row("tpot_ms", number(m[1]), m[1], stat="mean")
+            sheet.row("decode_tps_per_user", number(m[2]), m[2])
+            sheet.row("decode_tps", number(m[3]), m[3], aggregate=True)
+    return sheet if sheet.rows else None
+
+
+_HABANA = re.compile(rf"\W*Throughput \((?:including|excluding) tokenization\)\s*=\s*({NUMBER})\s*tokens/second")
+
+
+def read_habana(lines: list[str]) -> Sheet | None:
+    """optimum-habana's run_generation: new tokens of the whole batch over the whole time."""
+    sheet = Sheet("optimum-habana")
+    for line in lines:
+        if m := _HABANA.match(line):
+            sheet.row("output_tps_e2e", number(m[1]), f"{m[1]} tokens/second", aggregate=True)
+        elif sheet.rows and (m := re.match(rf"\W*Average (first|rest) token latency\s*=\s*({NUMBER})\s*ms", line)):
+            sheet.row("ttft_ms" if m[1] == "first" else "tpot_ms", number(m[2]), m[2], stat="mean")
+    return sheet if sheet.rows else None
+
+
 def read_candle(lines: list[str]) -> Sheet | None:
     """candle's examples: "100 prompt tokens processed: 55.3 token/s", "99 tokens generated: 33.2 token/s"."""
     sheet = Sheet("candle")

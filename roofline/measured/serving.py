@@ -65,7 +65,10 @@ def _read_bare_console(lines: list[str]) -> Sheet | None:
     if not ({"request_tps", "output_tps"} <= metrics and ("successful requests" in names or "total generated tokens" in names)):
         return None
     sheet = Sheet("vllm")
-    _block(sheet, lines, _settings(lines))
+    starts = [i for i, line in enumerate(lines) if re.match(r"\W*successful requests\s*:", line, re.I)]
+    for k, start in enumerate(starts or [0]):  # several runs, one after another
+        first = 0 if k == 0 else start
+        _block(sheet, lines[first : starts[k + 1] if k + 1 < len(starts) else None], _settings(lines[: start + 1] if k == 0 else lines[starts[k - 1] : start]))
     return sheet
 
 

@@ -99,7 +99,7 @@ def pipe_tables(lines: list[str], is_header: Callable[[list[str]], bool], counts
             if start:
                 table.misfits.append((at + 1, len(row)))
             continue
-        if not skip:
+        if not skip and any(row[1:]):  # a label that runs on stands alone in its row, and two may read the same
             seen[line] = len(table.rows)
         table.rows.append((at + 1, row, 1))
     return tables

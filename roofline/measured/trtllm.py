@@ -25,7 +25,7 @@ def read_bench(lines: list[str], records: list) -> Sheet | None:
             and ("world_info" in record or "request_info" in record)
         ):
             _report(sheet, record)
-    starts = [i for i, line in enumerate(lines) if re.search(r"=\s*(?:PERFORMANCE OVERVIEW|PERFORMANCE STATISTICS)", line)]
+    starts = [i for i, line in enumerate(lines) if re.search(r"=\s*(?:PERFORMANCE OVERVIEW|PERFORMANCE STATISTICS|GENERAL OVERVIEW)", line)]
     if not starts and not sheet.rows and not sheet.warnings:
         return None
     before = 0
@@ -72,8 +72,13 @@ def _figures(sheet: Sheet, pairs: list[tuple[str, str]], facts: dict) -> None:
             found.setdefault(label.metric, (value, label.scale))
         elif re.fullmatch(r"token throughput \(tokens?/sec\)", name.lower()):  # releases before 0.17 count generated tokens here
             found.setdefault("output_tps", (value, 1.0))
+    _generated_only(found, facts, mark)
     streaming = "ttft_ms" in found or "tpot_ms" in found
-    rows = _RATES if streaming else ("request_tps", "output_tps", "total_tps", "output_tps_per_gpu")
+    if "itl_ms" in found and "tpot_ms" not in found:  # the low-latency benchmark of 2024: one request at a time
+        facts.setdefault("concurrency", 1)
+        rows = ("request_tps", "output_tps", "decode_tps", "ttft_ms", "itl_ms")
+    else:
+        rows = _RATES if streaming else ("request_tps", "output_tps", "total_tps", "output_tps_per_gpu")
     for metric in (*rows, *(m for m in found if m not in rows)):
         if metric in found:
             value, scale = found[metric]
@@ -87,6 +92,14 @@ def _figures(sheet: Sheet, pairs: list[tuple[str, str]], facts: dict) -> None:
                 aggregate=True if metric in ("output_tps", "total_tps") else None,
                 **(facts if metric in rows else {}),
             )
+
+
+def _generated_only(found: dict, facts: dict, mark: str) -> None:
+    """The "total" token rate of some releases counts generated tokens alone; requests times lengths tell which it is."""
+    value = lambda metric: number(found[metric][0], mark) if metric in found else None  # noqa: E731
+    requests, total, generated = value("request_tps"), value("total_tps"), facts.get("mean_output_len")
+    if requests and total and generated and "output_tps" not in found and abs(total / (requests * generated) - 1) < 0.05:
+        found["output_tps"] = found.pop("total_tps")
 
 
 def _speculation(stats: dict) -> dict:
