@@ -228,10 +228,7 @@ def forward(arch: Architecture, p, *, weights, activation_bytes: float = 2.0, kv
             load=load, read_load=read_load, activation_bytes=fed * count * active * (cols * in_bytes + rows * 2.0),
         ))
     for q in passes:
-        for a in arch.attentions:
-            ops.extend(_attention(a, q, kv, attention_compute, fused, offload_kv))
-        for r in arch.recurrents:
-            ops.append(_scan(r, q))
+        ops.extend(cores(arch, q, kv, attention_compute, fused, offload_kv))
     width = tokens * float(arch.hidden)
     small = sum(vector_bytes.values())
     ops.append(Operator(name="norms and biases", group="norm", count=max(1, norm_layers), roof="vector", flops=_NORM_FLOPS * width * norm_layers,
@@ -242,6 +239,11 @@ def forward(arch: Architecture, p, *, weights, activation_bytes: float = 2.0, kv
     # The embedding is a gather: one row a token, never the table.
     ops.append(Operator(name="embedding gather", group="embedding", count=1, roof="vector", activation_bytes=4.0 * width, replicated=True))
     return tuple(ops)
+
+
+def cores(arch: Architecture, p: Pass, kv, roof: str = "bf16", fused: bool = True, offload: float = 0.0) -> list:
+    """The operators of one pass that read caches and states: attention, its indexers, and recurrent scans. Arguments as in `forward`."""
+    return [op for a in arch.attentions for op in _attention(a, p, kv, roof, fused, offload)] + [_scan(r, p) for r in arch.recurrents]
 
 
 def _scan(r: Recurrent, p: Pass) -> Operator:

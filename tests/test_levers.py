@@ -155,6 +155,34 @@ def test_the_cache_passes_the_weights_where_it_says(scenario):
         assert (r.decode.bytes["kv_read"] / shards > r.decode.bytes["weights"] / tp) is more
 
 
+def test_the_cache_that_is_read_is_not_the_cache_that_is_held():
+    """DeepSeek-V3.2 reads 2,048 latents of 1,152 B and an index key of 256 B for every token held, in 61 layers; Gemma 3n's 15 last
+    layers hold nothing and read what the 20 before them hold."""
+    sparse = resolve(Scenario(model="deepseek-v3.2", hardware="h200-sxm", devices=8, batch=8, kv="bf16"))
+    weights = sum(op.weight_bytes / (1 if op.name == "norms and biases" else 8) for op in evaluate(sparse).decode.operators)
+    want = (weights / 8 / 61 - 2048 * 1152) / 256
+    assert flip_points(sparse)["kv_passes_weights_context"] == pytest.approx(want, rel=1e-6)
+    s = Scenario(model="gemma-3n-e4b", hardware="h200-sxm", batch=8, memory=1e15)
+    context = flip_points(resolve(s))["kv_passes_weights_context"]
+    here = evaluate(s.replace(prompt=round(context) - 1, output=1)).decode.bytes
+    assert here["kv_read"] == pytest.approx(here["weights"], rel=1e-4)
+
+
+def test_a_pipeline_speculates_on_micro_batches():
+    """Four stages each work on a quarter of the requests, so speculation stops paying at four times the batch of one stage."""
+    s = Scenario(model="llama-3.1-70b", hardware="h100-sxm", tp=2, prompt=1000, output=100, draft=4, memory=1e15)
+    one, four = (flip_points(resolve(s.replace(pp=pp)))["speculation_stops_paying_batch"] for pp in (1, 4))
+    assert four == pytest.approx(4 * one, abs=4)
+    pays = lambda batch: evaluate(s.replace(pp=4, batch=batch)).serving["speculation"]["speedup"] > 1
+    assert pays(four - 1) and not pays(four)
+
+
+def test_a_tied_head_turns_too():
+    """Llama 3.2 1B keeps its 128,256 x 2,048 table once and multiplies with it: in BF16 on H100 from 989.4e12 / 3.35e12 requests on."""
+    rows = flip_points(resolve(Scenario(model="llama-3.2-1b", hardware="h100-sxm")))["operators"]
+    assert [row["batch"] for row in rows if row["group"] == "lm_head"] == [pytest.approx(989.4e12 / 3.35e12, rel=1e-3)]
+
+
 def test_speculation_stops_where_it_says():
     """Just below the batch it pays, at the batch it does not; a mixture may need some batch to start."""
     s = Scenario(model="llama-3.1-8b", hardware="h100-sxm", prompt=64, output=64, draft=4, memory=1e15)
