@@ -311,8 +311,15 @@ def resolve(s: Scenario) -> Resolved:
     arch = architecture_of(s.model, s.config, s.read_as)
     chip, layout = chip_of(s), layout_of(s)
     parallel.check(layout, arch)
+    if needs_host(s) and (s.host or chip.host_bytes_per_s) is None:
+        raise InputError("host", "unknown", f"{chip.name} publishes no link to a host's memory; give one with --host, or offload nothing")
     return Resolved(scenario=s, arch=arch, chip=chip, layout=layout, drafter=catalogue.load(s.draft_model) if s.draft and s.draft_model else None,
                     **formats_of(s, arch, chip))
+
+
+def needs_host(s):
+    """Whether weights or cache come over the host link (an array of them where the shares are arrays)."""
+    return s.offload + s.offload_kv > 0
 
 
 def _arithmetic(name: str) -> formats.Format:

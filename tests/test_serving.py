@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from roofline import Scenario, evaluate, serving
 from roofline.catalogue import load
+from roofline.errors import InputError
 from roofline.fabric import fabric_of
 from roofline.hardware import load as chip
 
@@ -220,6 +221,12 @@ def test_pools_are_balanced():
     assert p["tokens_per_s_per_device"] == pytest.approx(32 / s["tpot_s"] / p["devices_per_decode_instance"])
 
 
+def test_a_place_in_a_decode_instance_is_held_for_decoding_alone():
+    """32 places, 300 steps each: 32 / (300 TPOT) requests/s, as many as the pool's prompts; the wait for the first token holds none."""
+    r = ask(model="llama-3.1-70b", devices=4, batch=32, prompt=4000, output=300, prefill_hardware="h100-sxm", prefill_devices=4)
+    assert r.serving["requests_per_s"] == pytest.approx(32 / (300 * r.serving["tpot_s"])) == pytest.approx(r.serving["tokens_per_s"] / 300)
+
+
 def test_a_prefill_pool_that_cannot_hold_the_model_gets_no_time():
     r = ask(model="llama-3.1-70b", devices=4, prefill_hardware="h100-sxm", prefill_devices=1)
     assert r.serving["disaggregated"]["prefill_fits"] is False and r.serving["ttft_s"] is None and r.serving["disaggregated"]["ttft_s"] is None
@@ -237,6 +244,14 @@ def test_prefix_caching_saves_its_share():
     assert mlp(half) == pytest.approx(mlp(whole) / 2)
     assert core(half) == pytest.approx(0.75 * core(whole), rel=1e-3)
     assert half.bytes["kv_read"] == pytest.approx(4000 * 131072) and half.limit_s < whole.limit_s
+
+
+@pytest.mark.parametrize("share", [{"offload": 0.5}, {"offload_kv": 0.5}])
+def test_an_unknown_host_link_is_not_taken_as_endless(share):
+    """A chip without a published host link cannot offload until the link's speed is given; then it counts."""
+    with pytest.raises(InputError, match="TPU v5e .chip. publishes no link to a host's memory; give one with --host"):
+        ask(hardware="tpu-v5e", memory=64e9, **share)
+    assert ask(hardware="tpu-v5e", memory=64e9, host=16e9, **share).decode.limit_parts_s["host"] > 0
 
 
 def test_offloaded_weights_cross_the_host_link():

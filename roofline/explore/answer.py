@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import InputError
+from ..scenario import needs_host
 from ..units import format_number, format_quantity, parse_quantity
 from .figures import NAMES
 from .grid import FAULTS, Block
@@ -289,6 +290,8 @@ def _reason(near: Table, question: Question, ratio: float, which: int) -> str:
     value = lambda name: float(near.columns[name][0])
     fault = int(near.columns["fault"][0])
     if fault:
+        if FAULTS[fault - 1] == "link" and needs_host(near.scenario(0)) and chip.host_bytes_per_s is None:
+            return f"{chip.name} publishes no link to a host's memory"
         if FAULTS[fault - 1] == "link":
             return f"{chip.name} publishes no chip-to-chip bandwidth, and one chip does not hold it"
         if FAULTS[fault - 1] == "unmeasured":

@@ -246,7 +246,7 @@ def _sized(piece, mix: tuple, place: list, demand: Demand) -> SimpleNamespace:
         np.array([c.ttft_s or demand.ttft_s for c in mix]),
         min(c.tpot_s or demand.tpot_s for c in mix),
     )
-    ok = np.isfinite(need) & ~(total > available)
+    ok = np.isfinite(need) & ~(total > available) & ~flat(chips.unhosted(s))
     # Replicas that share experts come together.
     groups = np.where(ok, np.maximum(1.0, np.ceil(need / layout.dp[..., 0] - 1e-9)), np.inf)
     devices = groups * layout.devices[..., 0]

@@ -18,7 +18,7 @@ from ..fabric import fabric_of
 from ..parallel import Layout
 from ..phase import attention_format, decode_pass, operators_of, prefill_pass, times
 from ..roof import Roofs
-from ..scenario import Scenario, formats_of
+from ..scenario import Scenario, formats_of, needs_host
 from ..service import draft_seconds, lone_prefill, pool_wire, token_seconds
 from .fabrics import Fabrics
 from .figures import Figures, Pool
@@ -64,6 +64,10 @@ class Columns:
             cost.hourly_price(s, c)[0] if price is None else price for c, price in zip(each, prices, strict=True)
         )
         self.watts = _column(c.tdp_w for c in each) * s.pue
+
+    def unhosted(self, s):
+        """Where something is offloaded to a host over a link that nobody publishes."""
+        return np.isinf(self.host) & needs_host(s)
 
     def roofs(self, layout: Layout) -> Roofs:
         return Roofs(
@@ -257,12 +261,12 @@ def _together(r, chips: Columns, roofs: Roofs, e=None) -> tuple:
         available_bytes=available,
         bound=bound,
     )
-    return figures, total > available, np.isnan(roofs.link)
+    return figures, total > available, np.isnan(roofs.link) | chips.unhosted(s)
 
 
 def _apart(r, chips: Columns, figures: Figures, chip_id: str, devices: int):
     """(figures, where the prefill pool cannot be) with prefill on `devices` chips of their own, or None where none of it can be."""
-    s = SimpleNamespace(**{**vars(r.scenario), "usd_per_hour": None})  # a price that was given is that of the decode chips
+    s = SimpleNamespace(**{**vars(r.scenario), "usd_per_hour": None, "purchase_usd": None})  # a price that was given is that of the decode chips
     try:
         parallel.check(Layout(tp=devices), r.arch)
         others = [
@@ -278,13 +282,10 @@ def _apart(r, chips: Columns, figures: Figures, chip_id: str, devices: int):
     q = SimpleNamespace(scenario=s, arch=r.arch, layout=Layout(tp=_row([devices], 1)), fabric=pool.fabric, **formats_)
     prefill_s = lone_prefill(q, s, roofs)
     stored, each, working, _ = memory.demand(q.arch, q.weights, q.kv, batch=1, prompt=s.prompt, output=1, layout=q.layout)
-    wire = _column(
-        [
-            pool_wire(other, chip, s.network)
-            for other, chip in zip(others * (len(chips.each) if len(others) == 1 else 1), chips.each, strict=True)
-        ]
-    )
+    pairs = tuple(zip(others * (len(chips.each) if len(others) == 1 else 1), chips.each, strict=True))
+    wire = _column([pool_wire(other, chip, s.network) for other, chip in pairs])
     transfer_s = serving.link_time(memory.kv_bytes(r.arch, r.kv, s.prompt), wire * np.minimum(devices, r.layout.tp))
-    apart = Pool(devices=devices, usd_per_hour=pool.usd_per_hour * devices, watts=pool.watts * devices, prefill_s=prefill_s)
+    own = _column([other.id == chip.id for other, chip in pairs]) > 0
+    apart = Pool(devices=devices, usd_per_hour=np.where(own, chips.usd_per_hour, pool.usd_per_hour) * devices, watts=pool.watts * devices, prefill_s=prefill_s)
     wrong = (stored + each + working > pool.memory_bytes * devices * s.utilisation) | np.isnan(roofs.link)
     return replace(figures, ttft_s=prefill_s + transfer_s, ttft_alone_s=prefill_s + transfer_s, pool=apart), wrong
