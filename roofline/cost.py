@@ -192,12 +192,13 @@ def compute_pj_per_flop(chip, roof: str) -> tuple:
     return (board, "TDP / peak of the board: a ceiling") if board else (None, "")
 
 
-def energy(r, decode, tpot_s, prefill_s, tokens_per_step: float = 1.0) -> dict:
+def energy(r, decode, tpot_s, prefill_s, tokens_per_step: float = 1.0, pools: dict | None = None) -> dict:
     """The `energy` part of a Report: joules per token as TDP x time x PUE, beside what traffic and arithmetic of the operators take.
 
     TDP x time is a ceiling at these times: chips that wait draw less. Of a decode step, `dram_joules_per_output_token` = bytes x pJ/byte
     and `compute_joules_per_output_token` = FLOPs x pJ/FLOP, over batch x tokens_per_step; `groups` gives both by operator group;
-    what the sum leaves of the ceiling is caches, wires, leakage and waiting (`rest_joules_per_output_token`).
+    what the sum leaves of the ceiling is caches, wires, leakage and waiting (`rest_joules_per_output_token`). pools: the prefill pool of its
+    own (`service._pools`), whose chips and time then make the input tokens' energy.
     """
     s, chip = r.scenario, r.chip
     per_byte, source = dram_pj_per_byte(chip.memory_type)
@@ -217,8 +218,11 @@ def energy(r, decode, tpot_s, prefill_s, tokens_per_step: float = 1.0) -> dict:
         cell["compute_joules"] = None if per_flop is None or cell["compute_joules"] is None else cell["compute_joules"] + op.flops * per_flop * 1e-12 / out
         compute = None if per_flop is None or compute is None else compute + op.flops * per_flop * 1e-12 / out
     total = joules_per_token(watts, tpot_s, s.batch) if watts and tpot_s else None
+    reading, prompts = (watts, s.batch) if pools is None else (pools["prefill_watts"] and pools["prefill_watts"] * s.pue, 1)
+    if pools is not None:
+        prefill_s = (pools["expected_prefill_s"] or pools["prefill_s"]) if tpot_s else None
     return {
-        "joules_per_output_token": total, "joules_per_input_token": joules_per_token(watts, prefill_s, s.batch * (s.prompt - s.cached)) if watts and prefill_s else None,
+        "joules_per_output_token": total, "joules_per_input_token": joules_per_token(reading, prefill_s, prompts * (s.prompt - s.cached)) if reading and prefill_s else None,
         "basis": "TDP x time x PUE: a ceiling, since chips that wait draw less", "watts": watts,
         "dram_joules_per_output_token": dram if per_byte else None, "dram_pj_per_byte": per_byte, "dram_source": source,
         "compute_joules_per_output_token": compute, "compute_source": how if compute is not None else "",

@@ -129,7 +129,7 @@ def evaluate(scenario: Scenario | Resolved) -> Report:
             "compute_peak_flops_per_s": peak, "bits_per_weight": 8 * mem["weights_bytes"] / max(1, parameters(arch)["total"]),
         },
         prefill=prefill, decode=decode, memory=mem, serving=serving,
-        cost=money, energy=cost.energy(r, decode, serving["expected_tpot_s"] or serving["tpot_s"], prefill.expected_s or prefill.limit_s, serving["tokens_per_step"]),
+        cost=money, energy=cost.energy(r, decode, serving["expected_tpot_s"] or serving["tpot_s"], prefill.expected_s or prefill.limit_s, serving["tokens_per_step"], serving["disaggregated"]),
         expectation=None if expectation is None else _plain(expectation),
     )
 
@@ -147,10 +147,14 @@ def _resolved(r: Resolved) -> dict:
 def _money(r: Resolved, prefill: Phase, serving: dict) -> dict:
     """Cost at the limits, and the same at the expectations as expected_..."""
     s, pools = r.scenario, serving["disaggregated"]
-    extra = {}
+    extra, likely, expected_s = {}, {}, prefill.expected_s
     if pools:
-        price = cost.hourly_price(s.replace(usd_per_hour=None), _chip(pools["prefill_hardware"]))[0]
+        # A price that was given is that of the scenario's chip; another chip costs what the catalogue says.
+        same = pools["prefill_hardware"] == r.chip.id
+        price = cost.hourly_price(s, r.chip)[0] if same else cost.hourly_price(s.replace(usd_per_hour=None, purchase_usd=None), _chip(pools["prefill_hardware"]))[0]
         extra = {"prefill_usd_per_hour": None if price is None else price * pools["prefill_devices"], "prefill_tokens_per_s": pools["prefill_tokens_per_s"]}
+        expected_s = pools["expected_prefill_s"]
+        likely = extra | {"prefill_tokens_per_s": expected_s and (s.prompt - s.cached) / expected_s}
     cached_s = None
     if s.cached and prefill.limit_s:
         fresh = resolve(s.replace(cached=0, prompt=s.prompt - s.cached, prefill_hardware="", rate=None))
@@ -158,7 +162,7 @@ def _money(r: Resolved, prefill: Phase, serving: dict) -> dict:
                                  roof.roofs_of(r.chip, r.layout, (r.compute, r.activations.compute, attention_format(r)), s.network, s.host), r.layout, r.layout.pp)
         cached_s = prefill.limit_s - roof.longest(alone)
     limit = cost.cost(r, prefill.limit_s, serving["tpot_s"], cached_s, **extra)
-    expected = cost.cost(r, prefill.expected_s, serving["expected_tpot_s"], **extra)
+    expected = cost.cost(r, expected_s, serving["expected_tpot_s"], **likely)
     return limit | {"expected_" + k: v for k, v in expected.items() if k.startswith("usd_per_million") and k != "usd_per_million_output_api"}
 
 

@@ -47,16 +47,16 @@ def token_seconds(step_s, drafting_s, tokens, stretch=1.0):
     return (step_s + drafting_s) * stretch / tokens
 
 
-def line(s: Scenario, layout, ttft, tpot) -> dict:
+def line(s: Scenario, layout, ttft, tpot, apart: bool = False) -> dict:
     """The six figures from a TTFT and a TPOT [s]; all None if either is.
 
     tokens/s per user = 1 / TPOT; in all = replicas x batch / TPOT (output tokens, while decoding); requests/s = replicas x batch /
-    (TTFT + (output - 1) x TPOT).
+    (TTFT + (output - 1) x TPOT). apart: prefill has chips of its own, so a request holds its place in the batch for output x TPOT alone.
     """
     if ttft is None or tpot is None:
         return dict.fromkeys(TIMES)
     total = layout.dp * s.batch / tpot
-    stay = ttft + (s.output - 1) * tpot
+    stay = s.output * tpot if apart else ttft + (s.output - 1) * tpot
     return dict(zip(TIMES, (ttft, tpot, 1 / tpot, total, total / layout.devices, layout.dp * s.batch / stay), strict=True))
 
 
@@ -75,8 +75,8 @@ def serve(r: Resolved, prefill: Phase, decode: Phase, plain_limit_s, roofs: roof
     if s.prefill_hardware and limit is not None:
         pools = _pools(r, limit)
         ttft, expected_ttft = pools["ttft_s"], pools["expected_ttft_s"]
-    result |= line(s, layout, ttft, limit)
-    result |= {"expected_" + k: v for k, v in line(s, layout, expected_ttft, expected).items()}
+    result |= line(s, layout, ttft, limit, pools is not None)
+    result |= {"expected_" + k: v for k, v in line(s, layout, expected_ttft, expected, pools is not None).items()}
     result["tokens_per_step"] = tokens
     result["speculation"] = None
     if s.draft and limit is not None:
@@ -169,7 +169,8 @@ def _pools(r: Resolved, tpot_s: float) -> dict:
     e = calibration.expectation(q)
     expected = phase(q, Pass(sequences=1.0, new_tokens=float(s.prompt - s.cached), start=float(s.cached)), roofs=roofs, timed=timed, e=e, stages=q.layout.pp, context=s.prompt)
     ratio, devices, per_device = pool_figures(prefill_s, tpot_s, s.batch, s.output, r.layout.devices / r.layout.dp, q.layout.devices)
-    return {"prefill_hardware": q.chip.id, "prefill_devices": q.layout.devices, "prefill_s": prefill_s, "prefill_fits": fits, "kv_transfer_bytes": size,
+    likely = expected.expected_s if timed else None
+    return {"prefill_hardware": q.chip.id, "prefill_devices": q.layout.devices, "prefill_s": prefill_s, "expected_prefill_s": likely, "prefill_watts": q.chip.tdp_w and q.chip.tdp_w * q.layout.devices, "prefill_fits": fits, "kv_transfer_bytes": size,
             "transfer_s": transfer_s, "transfer_hidden_s": serving.link_time(size / r.arch.layer_count, wire * lanes),
-            "ttft_s": prefill_s + transfer_s if timed else None, "expected_ttft_s": expected.expected_s + transfer_s if timed and expected.expected_s else None, "prefill_instances_per_decode": ratio, "decode_instances_per_prefill": 1 / ratio,
+            "ttft_s": prefill_s + transfer_s if timed else None, "expected_ttft_s": likely + transfer_s if likely else None, "prefill_instances_per_decode": ratio, "decode_instances_per_prefill": 1 / ratio,
             "devices_per_decode_instance": devices, "tokens_per_s_per_device": per_device, "prefill_tokens_per_s": (s.prompt - s.cached) / prefill_s}

@@ -67,6 +67,28 @@ def test_a_prefill_pool_pays_for_the_input():
     assert ask(model="llama-3.1-70b", devices=4, prefill_hardware=unpriced, prefill_devices=4).cost["usd_per_million_input_tokens"] is None
 
 
+def test_a_price_that_was_given_is_that_of_its_chip():
+    """H100 at 2 USD/h also prefills for 2; another chip costs what the catalogue says, whatever the first was bought for."""
+    of = lambda where, **price: ask(prefill_hardware=where, prompt=4000, memory=1e12, **price)
+    same = of("h100-sxm", usd_per_hour=2.0)
+    rate = same.serving["disaggregated"]["prefill_tokens_per_s"]
+    assert same.cost["usd_per_million_input_tokens"] == pytest.approx(2.0 / 3600 / rate * 1e6)
+    other = of("h200-sxm", purchase_usd=30_000.0)
+    rate = other.serving["disaggregated"]["prefill_tokens_per_s"]
+    assert other.cost["usd_per_million_input_tokens"] == pytest.approx(chip("h200-sxm").usd_per_hour / 3600 / rate * 1e6)
+
+
+def test_a_prefill_pool_is_expected_at_what_it_reaches():
+    """At 60 % of the peak a prompt of 4,000 tokens on a pool takes 1/0.6 of its limit or more, and its price and energy follow: 700 W x PUE 1.2."""
+    r = ask(prefill_hardware="h100-sxm", prompt=4000, usd_per_hour=3.6, pue=1.2, efficiency_compute=0.6, efficiency_bandwidth=0.8)
+    took = r.serving["disaggregated"]["expected_prefill_s"]
+    assert took >= r.serving["disaggregated"]["prefill_s"] / 0.6 * (1 - 1e-9)
+    assert r.cost["expected_usd_per_million_input_tokens"] == pytest.approx(0.001 * took / 4000 * 1e6)
+    assert r.energy["joules_per_input_token"] == pytest.approx(700 * 1.2 * took / 4000)
+    two = ask(hardware="h200-sxm", prefill_hardware="l4", model="llama-3.2-1b", prompt=4000)
+    assert two.energy["joules_per_input_token"] == pytest.approx(72 * two.serving["disaggregated"]["prefill_s"] / 4000)
+
+
 @settings(max_examples=25, deadline=None)
 @given(st.integers(1, 128), st.integers(1, 4000), st.floats(0.1, 100), st.floats(1.1, 10))
 def test_prices_follow_the_chip_price(batch, prompt, price, factor):
