@@ -15,6 +15,7 @@ from .blocks import catalogue
 from .errors import InputError
 from .formats import published_bytes, weight_bytes
 from .model import Architecture
+from .units import format_quantity
 
 MAX_INDEX = 48_000_000  # characters: the index of a trillion-parameter mixture of experts is about 15 MB
 MAX_TENSORS = 1_000_000
@@ -44,6 +45,15 @@ def _count(value, name: str) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 10**16:
         raise InputError(f"metadata.{name}", value, "must be a whole number of bytes or elements")
     return value
+
+
+def looks_like_index(text: str) -> bool:
+    """True for the text of an index (right or wrong), so that it is read as one and not as a config.
+
+    >>> looks_like_index('{"weight_map": {}}'), looks_like_index('{"model_type": "llama"}')
+    (True, False)
+    """
+    return '"weight_map"' in text and '"model_type"' not in text[:20_000]
 
 
 def read_index(text: str) -> Index:
@@ -104,3 +114,30 @@ def check_index(arch: Architecture, index: Index) -> dict:
     if abs(difference) > 0.003 and not notes:
         notes.append("A stated size can be stale (copied from the base model) or count tied tensors twice.")
     return {"stated_bytes": index.total_size, "computed_bytes": sizes[name], "difference": difference, "format": name, "agrees": abs(difference) <= 0.003, "notes": notes}
+
+
+_FORMATS = {"published": "as published", "bf16": "in BF16", "fp32": "in FP32"}
+
+
+def finding(arch: Architecture, index: Index) -> dict:
+    """`check_index` as one sentence for a reader.
+
+    Returns its dict with "text": the finding, and "notes" without the remark that the finding makes already.
+    """
+    found = check_index(arch, index)
+    stored = _FORMATS["bf16" if found["format"] == "published" and arch.quantization is None else found["format"]]
+    name, size = arch.name or arch.id, format_quantity(found["computed_bytes"], "B")
+    if found["stated_bytes"] is None:
+        text = f"The index states no total size; it lists {index.tensors:,} tensors in {index.files:,} files, and {name} comes to {size}."
+    elif found["agrees"]:
+        text = f"The index states {found['stated_bytes']:,} bytes, and {name} comes to {found['computed_bytes']:,} {stored}: they agree {'to the byte' if found['difference'] == 0 else 'within ' + _percent(found['difference'])}."
+    else:
+        more = "more" if found["difference"] > 0 else "less"
+        text = f"The index states {found['stated_bytes']:,} bytes, yet {name} comes to {found['computed_bytes']:,} {stored}, {_percent(found['difference'])} {more}."
+    return found | {"text": text, "notes": [note for note in found["notes"] if note != "The index states no total size."]}
+
+
+def _percent(difference: float) -> str:
+    """A relative difference without its sign, with as many digits as it needs."""
+    value = abs(100 * difference)
+    return "0.001 %" if value < 0.001 else f"{value:.3f} %" if value < 0.1 else f"{value:.1f} %"

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from . import catalogue, ceilings, cli_text, document, explore_cli, formats, hardware, levers, roof, validate
+from . import catalogue, ceilings, checkpoint_index, cli_text, document, explore_cli, formats, hardware, levers, roof, validate
 from .errors import InputError
 from .model import kv_bytes_per_token, parameters, state_bytes_per_sequence
 from .options import emit, read_bytes, read_text, scenario_of, scenario_options
@@ -25,6 +25,8 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _model(args):
+    if args.model is None and args.index:
+        raise InputError("index", args.index, "needs a model to compare with; name it first")
     if args.model is None:
         entries = catalogue.entries()
         if args.json:
@@ -51,6 +53,8 @@ def _model(args):
                     for t, b in zip(arch.tensors, stored, strict=True)],
         "assumed": [{"field": f, "value": v, "source": w} for f, v, w in arch.assumed], "notes": list(arch.notes), "source": arch.source,
     }
+    if args.index:
+        answer["index"] = checkpoint_index.finding(arch, checkpoint_index.read_index(read_text(args.index, checkpoint_index.MAX_INDEX)))
     if args.json:
         return emit(answer)
     print(f"{arch.name or arch.id} ({arch.family}): {format_quantity(answer['parameters']['total'], '')} parameters, {format_quantity(answer['parameters']['active'], '')} active")
@@ -63,6 +67,8 @@ def _model(args):
         print(f"  assumed  {a['field']} = {a['value']} ({a['source']})")
     for note in answer["notes"]:
         print(f"  note     {note}")
+    for line in [answer["index"]["text"], *answer["index"]["notes"]] if args.index else []:
+        print(f"  index    {line}")
     return None
 
 
@@ -162,6 +168,7 @@ def build_parser() -> argparse.ArgumentParser:
     p.add_argument("--weights", help="weight format")
     p.add_argument("--kv", help="KV cache format")
     p.add_argument("--read-as", help="read an unknown model_type as this family")
+    p.add_argument("--index", metavar="FILE", help="compare the model's size with what this model.safetensors.index.json states")
     p = command("hardware", _hardware, "a chip's figures with their sources (no id: the catalogue)")
     p.add_argument("id", nargs="?")
     p = command("estimate", _estimate, "one scenario: time, bound, memory")

@@ -61,7 +61,8 @@ def to_config(header: Header) -> dict:
         "model_type": MODEL_TYPES[arch], "hidden_size": hidden, "num_hidden_layers": k.need("block_count") - (k.whole("nextn_predict_layers", 0) or 0),
         "num_attention_heads": heads, "num_key_value_heads": k.whole("attention.head_count_kv", heads) or heads, "vocab_size": vocab,
         "intermediate_size": k.whole("feed_forward_length", 0) or k.whole("expert_feed_forward_length", 0), "max_position_embeddings": k.whole("context_length"),
-        "tie_word_embeddings": bool(header.tensors) and not k.has(r"^output\.weight$"),
+        # Only a whole list of tensors can say that there is no output matrix; else the family's default counts, and is listed.
+        "tie_word_embeddings": False if k.has(r"^output\.weight$") else True if _whole_file(header) else None,
     }
     head_dim = k.whole("attention.key_length")
     if head_dim:
@@ -127,10 +128,14 @@ def architecture(data: bytes, id: str = "custom") -> Architecture:
     data: the file or its first 24 MB; id: the name the model gets. Raises InputError for what cannot be read. A file in several
     parts lists only the first part's tensors; then the preset it names gives the bytes, and a note says so.
     """
-    header = read_header(data)
+    return of_header(read_header(data), id)[1]
+
+
+def of_header(header: Header, id: str = "custom") -> tuple:
+    """(config, Architecture) of a header that is read already; errors as of `architecture`."""
     config = to_config(header)
     arch = from_hf_config(config, id=id, name=str(header.metadata.get("general.name") or "")[:120], source="GGUF header")
-    return replace(arch, notes=(*arch.notes, *_notes(header, arch, config)))
+    return config, replace(arch, notes=(*arch.notes, *_notes(header, arch, config)))
 
 
 def _notes(header: Header, arch: Architecture, config: dict) -> list:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from roofline import catalogue
-from roofline.checkpoint_index import check_index, read_index
+from roofline.checkpoint_index import check_index, finding, looks_like_index, read_index
 from roofline.errors import InputError
 
 
@@ -63,3 +63,20 @@ def test_any_json_is_read_or_refused(value):
         check_index(catalogue.load("llama-3.2-1b"), read_index(json.dumps(value)))
     except InputError:
         pass
+
+
+def test_a_finding_is_one_sentence():
+    arch = catalogue.load("llama-3.1-8b")
+    same = finding(arch, read_index(index(16_060_522_496, 32)))
+    assert same["text"] == "The index states 16,060,522,496 bytes, and Meta-Llama-3.1-8B comes to 16,060,522,496 in BF16: they agree to the byte." and not same["notes"]
+    near = finding(arch, read_index(index(16_060_556_376, 32)))
+    assert near["text"].endswith("they agree within 0.001 %.")
+    off = finding(catalogue.load("qwen3-8b"), read_index(index(16_060_522_496, 32)))
+    assert off["text"].endswith("in BF16, 2.0 % more.") and "not of the same model" in off["notes"][0]
+    assert "states no total size; it lists 33 tensors in 4 files" in finding(arch, read_index(index(None, 32)))["text"]
+    assert "as published" in finding(catalogue.load("deepseek-v3"), read_index(index(688_586_727_753, 61)))["text"]
+
+
+def test_an_index_is_told_from_a_config():
+    assert looks_like_index(index(16, 1)) and looks_like_index('{"weight_map": 7')
+    assert not looks_like_index('{"model_type": "llama", "note": "\\"weight_map\\""}') and not looks_like_index("")

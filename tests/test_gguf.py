@@ -294,3 +294,14 @@ def test_any_damage_is_read_or_refused(data):
 def test_config_lists_what_the_tensors_say():
     config = to_config(read_header(header(*dense("qwen2", 256, 2, 8, 2, 32, 512, 1000, bias=True, tied=True))))
     assert config["tie_word_embeddings"] and config["attention_bias"] and config["vocab_size"] == 1000
+
+
+def test_a_list_of_tensors_cut_short_does_not_say_that_the_output_is_tied():
+    """The output matrix may be among the tensors not seen: the family's default counts then, and is listed."""
+    meta, tensors = LLAMA
+    whole = header(meta, tensors)
+    cut = architecture(whole[:whole.index(b"output.weight") - 20])
+    assert not cut.tied
+    split = architecture(header({**meta, "split.count": 3}, [t for t in tensors if t[0] != "output.weight"]))
+    assert not split.tied and architecture(whole).tied is False
+    assert architecture(header(*dense("llama", 2048, 16, 32, 8, 64, 8192, 128256, tied=True))).tied is True

@@ -85,9 +85,9 @@ def _write_site(dist: Path, page: dict, painted: dict, pyodide: Path, wheel: Pat
     drawn.write_text(json.dumps(page["figures"], ensure_ascii=False, separators=(",", ":")), "utf-8")
     ours = (SITE / "js" / "presets.mjs").read_text("utf-8")
     named = {k: [row for row in whole[k] if f'"{row["id"]}"' in ours] for k in ("models", "chips")}
-    names = {"preview.png": WORK / "preview.png", "catalogue.json": lists, "charts.json": drawn, **{p.relative_to(SITE).as_posix(): p for d in ("css", "js", "i18n", "icons") for p in sorted((SITE / d).rglob("*")) if p.is_file() and p.name not in ("sw.js", "en.json", *STYLES)}}
+    names = {"preview.png": WORK / "preview.png", "catalogue.json": lists, "charts.json": drawn, **{p.relative_to(SITE).as_posix(): p for d in ("css", "js", "i18n", "icons", "hub") for p in sorted((SITE / d).rglob("*")) if p.is_file() and p.name not in ("sw.js", "en.json", *STYLES)}}
     # English is in the HTML; other languages, the views and the icons of an installed page are not needed for the first paint.
-    late = lambda n: n.startswith(("i18n/", "js/views/")) or n in ("css/views.css", "catalogue.json") or n.endswith(".png")
+    late = lambda n: n.startswith(("i18n/", "js/views/", "hub/")) or n in ("css/views.css", "catalogue.json") or n.endswith(".png")
     app = put.folder("app", names, "shell", {n: "extra" if n == "preview.png" else "engine" for n in names if late(n)})
     on_demand = put.folder("views", {p.name: p for p in views.iterdir()}, "engine", {"measured.json": "extra"})
     by_name = {Path(a["path"]).name: {k: a[k] for k in ("path", "bytes", "sha256")} for a in put.assets}

@@ -19,8 +19,8 @@ export function data(path) {
   return /** @type {Promise<any>} */ (once.get(path));
 }
 
-/** @param {any} build */
-async function words(build) {
+/** The words of what is loaded on demand. @param {any} build */
+export async function viewWords(build) {
   for (const name of new Set(["en", language])) addWords(name, await data(`${build.app}i18n/views-${name}.json`));
 }
 
@@ -45,7 +45,7 @@ export function lazyTab(page, id) {
       soon ??= Promise.all([import(`./views/${id}.mjs`), data(`${build.views}figures.json`), style(build)]);
       const [module, figures] = await soon;
       readPalette(); // the views' own colours have just come
-      await words(build);
+      await viewWords(build);
       made ??= module.view({ ...page, figures: { ...page.figures, ...figures } });
       panel.dataset.view = "ready";
       if (!panel.hidden) made.open(panel);

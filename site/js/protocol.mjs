@@ -7,7 +7,7 @@ export const PROTOCOL = 1;
 export const STAGES = /** @type {const} */ (["shell", "engine-download", "engine-start", "model-load", "ready", "failed"]);
 
 /** Every method the page may call in Python. */
-export const METHODS = /** @type {const} */ (["evaluate", "catalogue", "parse_config", "link", "from_link", "sweep", "levers", "layouts", "compare", "explain", "explore", "export", "learn", "serving", "queue", "place", "ping"]);
+export const METHODS = /** @type {const} */ (["evaluate", "catalogue", "parse_config", "read_gguf", "link", "from_link", "sweep", "levers", "layouts", "compare", "explain", "explore", "export", "learn", "serving", "queue", "place", "ping"]);
 
 /** How long a stage may take without a sign of life before it is called failed, and a call before Python is started anew [ms]. */
 export const PATIENCE_MS = { "engine-download": 120_000, "engine-start": 60_000, "model-load": 45_000, call: 60_000 };

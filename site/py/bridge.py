@@ -7,13 +7,14 @@ The page's form is a flat object of a Scenario's field names with the text typed
 
 from __future__ import annotations
 
+import binascii
 import json
 import traceback
 from functools import lru_cache
 from importlib.util import find_spec
 
 import roofline
-from roofline import catalogue, chart_data, formats, hardware, levers, view, view_learn, view_levers, view_own, view_serving
+from roofline import catalogue, chart_data, checkpoint_index, formats, gguf, gguf_config, hardware, levers, view, view_learn, view_levers, view_own, view_serving
 from roofline import explain as working
 from roofline.errors import InputError
 from roofline.model import kv_bytes_per_token, parameters
@@ -25,7 +26,10 @@ PROTOCOL = 1
 DEFAULT = {"model": "llama-3.1-70b", "hardware": "h200-sxm", "devices": "2", "weights": "fp8", "batch": "32", "prompt": "8k", "output": "512"}
 # Found when this is imported: after a snapshot is restored there are no files to look for.
 FEATURES = tuple(name for name in ("explore", "measured") if find_spec(f"roofline.{name}"))
-MAX_REQUEST = 4_000_000  # characters
+MAX_REQUEST = 50_000_000  # characters: the index of the largest models; what a method reads has its own, smaller limit
+
+
+MAX_GGUF = 32 * 2**20  # bytes of a file's beginning; a header is 1 to 24 MB, most of it the tokenizer's words
 
 
 def handle(request_json: str) -> str:
@@ -78,16 +82,41 @@ def _evaluate(params: dict) -> dict:
 
 
 def _parse_config(params: dict) -> dict:
-    """{text, read_as} -> what was read from a pasted config.json; or {form} of a saved answer (a Report's JSON)."""
+    """{text, read_as, form} -> what was read from a pasted config.json; or {form} of a saved answer (a Report's JSON); or {index}: how
+    the form's model compares with a model.safetensors.index.json."""
     text = params.get("text", "")
     if not isinstance(text, str) or not text.strip():
         raise InputError("config", "", "is empty; paste the text of a model's config.json")
+    if checkpoint_index.looks_like_index(text):
+        index = checkpoint_index.read_index(text)
+        return {"index": checkpoint_index.finding(resolve(scenario_of(params.get("form", {}))).arch, index)}
     saved = _saved_scenario(text)
     if saved is not None:
         resolve(saved)  # so that a scenario that cannot be is refused here, where it was opened
         return {"form": form_of(saved)}
     scenario = Scenario(model=params.get("name") or "pasted", config=text, read_as=params.get("read_as", ""))
     return {"config": text, "model": model_row(resolve(scenario).arch)}
+
+
+def _read_gguf(params: dict) -> dict:
+    """{data, last, name}: the first bytes of a .gguf file in base64 -> {more: true} while its header goes on, else {config, model, title, notes}."""
+    data = params.get("data", "")
+    if not isinstance(data, str) or len(data) > MAX_GGUF * 4 // 3 + 4:
+        raise InputError("gguf", "a file", f"must be given as at most {MAX_GGUF:,} bytes in base64")
+    try:
+        header = gguf.read_header(binascii.a2b_base64(data, strict_mode=True))
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError("gguf", "a file", "must be given in base64") from None
+    if not header.complete:
+        if params.get("last"):
+            raise InputError("gguf", f"a file whose first {len(data) * 3 // 4:,} bytes", "end inside its header; the file is cut short")
+        return {"more": True}
+    config, arch = gguf_config.of_header(header, id="pasted config")
+    name = header.metadata.get("general.name")
+    title = name if isinstance(name, str) and name.strip() else str(params.get("name", "")).removesuffix(".gguf")
+    return {"config": _dump(config), "model": model_row(arch), "title": title[:80], "notes": list(arch.notes)}
 
 
 def _saved_scenario(text: str) -> Scenario | None:
@@ -306,7 +335,7 @@ def _place(params: dict) -> dict:
 
 
 METHODS = {
-    "evaluate": _evaluate, "catalogue": _catalogue, "parse_config": _parse_config, "link": _link, "from_link": _from_link,
+    "evaluate": _evaluate, "catalogue": _catalogue, "parse_config": _parse_config, "read_gguf": _read_gguf, "link": _link, "from_link": _from_link,
     "sweep": _sweep, "levers": _levers, "layouts": _layouts, "compare": _compare, "explain": _explain, "explore": _explore, "export": _export, "learn": _learn, "serving": _serving, "queue": _queue, "place": _place, "ping": _ping,
 }
 
@@ -322,6 +351,8 @@ def warm() -> None:
     config = '{"model_type":"llama","hidden_size":4096,"num_hidden_layers":32,"num_attention_heads":32,"num_key_value_heads":8,"intermediate_size":14336,"vocab_size":128256}'
     calls = [("evaluate", {"form": form}), ("evaluate", {"form": form | {"weights": "q4_k_m"}}), ("evaluate", {"form": form | {"hardware": "h1oo"}}),
              ("evaluate", {"form": {"model": "pasted", "config": config, "hardware": "rtx-4090"}}), ("parse_config", {"text": config}), ("parse_config", {"text": "{"}),
+             ("parse_config", {"text": '{"metadata": {"total_size": 1}, "weight_map": {"a": "b"}}', "form": form}), ("read_gguf", {"data": "R0dVRg=="}),
+             ("evaluate", {"form": {"model": "pasted", "config": config[:-1] + ',"quantization_config":{"quant_method":"gguf","preset":"Q4_0","bytes":{"mlp":1},"types":{"mlp":"q4_0"}}}', "hardware": "rtx-4090"}}),
              ("link", {"form": form}), ("from_link", {"fragment": Scenario(model="pasted", config=config).to_fragment()}), ("sweep", {"form": form}),
              ("sweep", {"form": form, "axis": "devices", "trail": True}), ("levers", {"form": form}), ("levers", {"form": form, "chart": True}), ("layouts", {"form": form}), ("compare", {"a": form, "b": form | {"batch": "64"}}),
              ("evaluate", {"form": form | {"draft": "3", "rate": "1", "chunk": "512", "prefill_hardware": "h100-sxm"}}),

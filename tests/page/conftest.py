@@ -75,10 +75,10 @@ def fresh(browser, request):
     """Makes new pages, each in its own context; they are watched too."""
     opened = []
 
-    def make(**options):
+    def make(hosts=(), **options):
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, "service_workers": "block", **options})
         page = context.new_page()
-        opened.append((context, watched(page)))
+        opened.append((context, watched(page, hosts)))
         return page
 
     yield make

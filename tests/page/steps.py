@@ -16,18 +16,19 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "-
 
 
 class Watch:
-    """Everything a page should not do."""
+    """Everything a page should not do. hosts: the other origins a test lets it ask, because it presses the button that does."""
 
-    def __init__(self, page):
+    def __init__(self, page, hosts=()):
         self.faults = []
+        here = ("http://127.0.0.1:", *hosts)
         page.on("console", lambda m: m.type == "error" and self.faults.append(f"console: {m.text}"))
         page.on("pageerror", lambda e: self.faults.append(f"exception: {e}"))
-        page.on("request", lambda r: r.url.startswith(("http", "ws")) and not r.url.startswith("http://127.0.0.1:") and self.faults.append(f"foreign request: {r.url}"))
+        page.on("request", lambda r: r.url.startswith(("http", "ws")) and not r.url.startswith(here) and self.faults.append(f"foreign request: {r.url}"))
 
 
-def watched(page) -> Watch:
+def watched(page, hosts=()) -> Watch:
     page.set_default_timeout(STEP_MS)
-    return Watch(page)
+    return Watch(page, hosts)
 
 
 def booted(page, url: str, mode: str = ""):
