@@ -40,7 +40,7 @@ class Index:
 def _count(value, name: str) -> int | None:
     if value is None:
         return None
-    if isinstance(value, float) and value == value and abs(value) < 1e18 and value == int(value):
+    if isinstance(value, float) and abs(value) < 1e18 and value == int(value):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 10**16:
         raise InputError(f"metadata.{name}", value, "must be a whole number of bytes or elements")

@@ -147,3 +147,15 @@ def test_a_measurement_is_placed_in_words(tmp_path, capsys):
     file.write_text("| model | size | params | backend | ngl | test | t/s |\n|---|---:|---:|---|---:|---|---:|\n| llama 7B Q4_0 | 3.56 GiB | 6.74 B | CUDA | 99 | tg128 | 100.00 ± 0.10 |\n")
     text = say(capsys, "measured", str(file), "--model", "llama-2-7b", "--hardware", "rtx-4090")
     assert "decode_tps" in text and "% of bandwidth" in text and "38 %" in text
+
+
+def test_a_models_size_is_compared_with_its_index(capsys, tmp_path):
+    path = tmp_path / "model.safetensors.index.json"
+    path.write_text('{"metadata": {"total_size": 16060522496}, "weight_map": {"model.layers.31.x": "a", "lm_head.weight": "b"}}')
+    assert main(["model", "llama-3.1-8b", "--index", str(path), "--json"]) == 0
+    index = json.loads(capsys.readouterr().out)["index"]
+    assert index["agrees"] is True and index["stated_bytes"] == index["computed_bytes"] == 16_060_522_496
+    path.write_text('{"weight_map": [')
+    assert main(["model", "llama-3.1-8b", "--index", str(path)]) == 2
+    assert main(["model", "--index", str(path)]) == 2
+    assert "Traceback" not in capsys.readouterr().err

@@ -63,7 +63,7 @@ def page(_shared, site):
     """The one booted page, back at the first example, on its first tab."""
     page, watch = _shared
     page.keyboard.press("Escape")
-    page.evaluate("roofline.state.page = {}; roofline.state.replace(roofline.state.default); document.getElementById('tab-operators').click()")
+    page.evaluate("roofline.state.page = {}; roofline.state.replace(roofline.state.default); document.getElementById('tab-operators').click(); document.getElementById('toast').hidden = true")
     settled(page)
     watch.faults.clear()
     yield page

@@ -14,9 +14,9 @@ import server
 from steps import BOOT_MS, DIST, booted, sentence, settled, until
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from test_gguf import LLAMA, header  # noqa: E402
+from test_gguf import LLAMA, header
 
-from roofline.gguf import read_header  # noqa: E402
+from roofline.gguf import read_header
 
 HUB = "https://huggingface.co/"
 CONFIG = {"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 128256}
@@ -257,8 +257,7 @@ def test_a_gguf_file_is_read_from_its_first_megabytes(page):
 def test_a_bad_gguf_file_is_explained_and_nothing_is_lost(page, data, said):
     before = sentence(page)
     drop(page, data, "bad.gguf")
-    until(page, "document.getElementById('paste-error')?.textContent.length > 10")
-    assert said in page.inner_text("#paste-error")
+    until(page, "(said) => document.getElementById('paste-error')?.textContent.includes(said)", said)
     assert not page.query_selector("#paste-error img")
     page.click("#sheet .close")
     assert sentence(page) == before
