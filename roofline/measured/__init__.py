@@ -29,7 +29,7 @@ from . import (
     trtllm,
 )
 from .reading import Reading, Sheet
-from .text import collapse, decode, lines_of, plain
+from .text import MAX_LINES, collapse, decode, lines_of, plain
 
 __all__ = ["Reading", "read"]
 
@@ -75,6 +75,8 @@ def read(data: bytes, name: str = "") -> Reading:
         raise InputError("file", shown, f"is {sheet.tool} output without a usable figure ({reason[:300]})")
     if found.damaged and not any(w.startswith("truncated") for w in sheet.warnings) and found.values and is_json:
         sheet.warn("truncated", "the file breaks off inside a record; only whole records are read")
+    if not is_json and short.count("\n") + 1 == MAX_LINES * 3 // 2:
+        sheet.warn("long_file", f"of a text this long the first {MAX_LINES} lines and the last {MAX_LINES // 2} are read")
     if counts:
         sheet.warn(
             "repeated_lines", f"{len(counts)} lines stand up to {max(counts.values())} times in the file; each is read at most 40 times"
@@ -154,7 +156,7 @@ _READERS = (
 _FALLBACKS = (
     lambda d: serverlogs.read_logs(d.lines),
     lambda d: serverlogs.read_progress(d.lines),
-    lambda d: generic.read_generic(d.lines[:20_000], d.records),
+    lambda d: generic.read_generic(d.lines if len(d.lines) <= 8_000 else d.lines[:6_000] + d.lines[-2_000:], d.records),
 )
 
 

@@ -243,6 +243,8 @@ def read_records(records: list, damaged: bool = False) -> Sheet | None:
         return None
     sheet = Sheet("llama-bench")
     for i, record in enumerate(mine):
+        if sheet.full:
+            break
         record_row(sheet, record, ".", f"record {i + 1}")
     if damaged:
         sheet.warn("truncated", "the file breaks off inside a record; only whole records are read")
@@ -259,7 +261,9 @@ def read_csv(lines: list[str], counts: dict[str, int] | None = None) -> Sheet | 
         records = as_records(table)
         names = [n for n in table.header if n in ("avg_ts", "stddev_ts", "model_size")]
         mark = decimal_mark(r[n] for _, r, _ in records[:200] for n in names)
-        for line, record, count in records[:10_000]:
+        for line, record, count in records:
+            if sheet.full:
+                break
             record_row(sheet, record, mark, f"line {line}", count)
         for line, row, count in table.rows:
             if not count:
@@ -319,6 +323,8 @@ def read_sql(text: str) -> Sheet | None:
                     break
             if not closed or len(values) != len(names):
                 sheet.warn("cell_count_mismatch", f"an INSERT has {len(values)} values for {len(names)} columns; it is left out")
+                break
+            if sheet.full:
                 break
             record_row(sheet, dict(zip(names, values, strict=False)), ".", f"insert {number_ + 1}")
             if more := re.compile(r"\s*,\s*(?=\()").match(text, at):

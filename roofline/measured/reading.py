@@ -175,7 +175,7 @@ class Sheet:
 
         `zero_ok` keeps a rate that the tool rounded to zero, marked unusable.
         """
-        if value is None or isinstance(value, bool):
+        if value is None or isinstance(value, bool) or len(getattr(self, into)) > 2 * MAX_ROWS:
             return False
         try:
             figure = float(value) * scale
@@ -207,8 +207,6 @@ class Sheet:
         elif metric.endswith("_tps") and figure > 1e9:
             entry["trust"] = "above_roof_expected"
             self.warn("implausible_rate", f"{label} is above 1e9 per second")
-        if len(getattr(self, into)) > 4 * MAX_ROWS:
-            return False
         getattr(self, into).append(entry)
         return True
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-MAX_TABLE_ROWS = 40_000  # different rows; a longer table has its first rows read
+MAX_TABLE_ROWS = 10_000  # different rows; a longer table has its first rows read
 _RULE = re.compile(r"[\s|+:=_-]+")
 _LINK = re.compile(r"!?\[([^\]]{0,200})\]\([^)]{0,500}\)")
 _MARKUP = re.compile(r"\*\*|__|~~|`|</?[a-z][^>]{0,80}>")

@@ -177,12 +177,12 @@ _COMPOSE = re.compile(r"\s*[A-Za-z][\w.-]{0,60}?[-_.]\d{1,3}\s*\| ?")  # `vllm-1
 
 
 MAX_REPEATS = 40
-MAX_LINES = 120_000
+MAX_LINES = 40_000  # from the start of the text, and half as many from its end, where results stand
 _LONG_RUN = re.compile(r"([^\w])\1{299,}")
 
 
 def collapse(text: str) -> tuple[str, dict[str, int]]:
-    """Keep at most forty copies of a line and 120,000 lines, and say how often each line that was cut stood in the text.
+    """Keep at most forty copies of a line and 60,000 lines, and say how often each line that was cut stood in the text.
 
     >>> text, counts = collapse("a\\n" * 100)
     >>> len(text.split()), counts
@@ -195,8 +195,10 @@ def collapse(text: str) -> tuple[str, dict[str, int]]:
     kept = []
     for line in lines:
         n = seen[line] = seen.get(line, 0) + 1
-        if n <= MAX_REPEATS and len(kept) < MAX_LINES:
+        if n <= MAX_REPEATS:
             kept.append(line if len(line) <= MAX_RAW_LINE else line[:MAX_RAW_LINE])
+    if len(kept) > MAX_LINES * 3 // 2:
+        kept = kept[:MAX_LINES] + kept[-MAX_LINES // 2 :]
     return "\n".join(kept), {line: n for line, n in seen.items() if n > MAX_REPEATS and line.strip()}
 
 

@@ -48,7 +48,7 @@ def _one_table(sheet: Sheet, lines: list[str], head: int) -> None:
     flops_column = next((h for h in header if re.fullmatch(r"(?:Total )?[KMGTP]?FLOPs?", h, re.I)), None)
     factor = _SCALE[re.fullmatch(r"(?:Total )?([KMGTP]?)FLOPs?", flops_column, re.I)[1].upper()] if flops_column else 1
     entries = []
-    for line in lines[head + 1 :]:
+    for line in lines[head + 1 : head + 4001]:
         if re.match(r"\s*Self CPU time total", line):
             break
         if re.fullmatch(r"[\s-]*", line):
