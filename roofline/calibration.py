@@ -41,10 +41,9 @@ PARAMETERS = {
     "scan": ("positive", 1.0, {"all": 1.0, "engine": 1.3, "release": 1.3, "family": 0.65}, "time of a FLOP of attention on vector units over one at the vector peak"),
     "few": ("positive", 8.0, {"all": 0.7, "engine": 0.91, "release": 1.3}, "queries on one KV head from which attention runs on matrix units"),
     "skew": ("fraction", 0.2, {"all": 0.7, "engine": 0.52}, "how far experts are picked alike: 0 uniform, 1 all tokens the same"),
-    "uneven": ("positive", 0.7, {"all": 0.7, "engine": 0.5}, "how much of the fullest rank's excess of experts is waited for"),
     "pad": ("positive", 16.0, {"all": 1.0, "engine": 0.91, "family": 0.91}, "rows of a matrix tile that a product leaves unused"),
     "tail": ("positive", 30.0, {"all": 1.0, "family": 0.65}, "tiles of 128 x 128 that the last wave of a product leaves idle"),
-    "first_s": ("positive", 20e-3, {"all": 1.0, "engine": 1.3}, "seconds before a served request reaches the model"),
+    "first_s": ("positive", 20e-3, {"all": 1.0, "engine": 1.3}, "seconds before a served request, or the first call of a process, reaches the model"),
     "queue": ("positive", 0.3, {"all": 1.0, "engine": 0.91}, "prompts of others that a served request waits for, over those in flight"),
 }
 LEVELS = ("all", "engine", "release", "family", "generation", "roof", "wire", "packing")
@@ -83,7 +82,6 @@ class Efficiency:
     scan: float = 0.0
     few: float = 8.0
     skew: float = 0.0
-    uneven: float = 0.0
     pad: float = 0.0
     tail: float = 0.0
     first_s: float = 0.0
@@ -181,7 +179,7 @@ def product_seconds(flops, weights, moved, tokens, inner, count, peak, vector, b
     PARAMETERS; launch [s]; rounds. Engines take the faster of vector kernels (good for a few rows) and matrix units (which fill
     tiles of rows).
     """
-    tiles = flops * (1.0 + pad / tokens) / peak + count * rounds * tail * 256.0 * minimum(tokens, 128.0) * inner / peak
+    tiles = flops * joined(norm, 1.0, pad / tokens) / peak + count * rounds * tail * 256.0 * minimum(tokens, 128.0) * inner / peak
     rows = where(mac > 0, flops * mac / vector, tiles)
     apart = where(tokens > MANY, weights * rounds * spill, 0.0) / bandwidth
     return joined(norm, moved / bandwidth, faster(norm, tiles, rows), weights * rounds * unpack / vector) + apart + count * rounds * launch
@@ -232,11 +230,10 @@ def op_expected(op, roofs, tp, e: Efficiency, rounds: float = 1.0):
                                  roofs.bandwidth * where(e.cache_bandwidth > 0, e.cache_bandwidth, e.bandwidth), op.count, e.launch_s, rounds, e.norm)
     packing = packing_of(op, e.width(op.roof))
     apart = 1.0 - e.skew * (1.0 - 1.0 / op.reach)
-    crowd = 1.0 + e.uneven * op.crowding
-    weights = op.flops / (2.0 * op.tokens) / share * apart * crowd
-    moved = (op.weight_bytes * rounds * apart * crowd + op.activation_bytes) / share
+    weights = op.flops / (2.0 * op.tokens) / share * apart
+    moved = (op.read_load * op.weight_bytes * rounds * apart + op.activation_bytes) / share
     spilled = packing != "native" and op.group != "experts"
-    return product_seconds(op.load * crowd * op.flops / share, weights, moved, op.tokens / rounds / apart, op.inner, op.count / mates_of(op.name), roofs.peaks[op.roof] * e.rate(op.roof), roofs.peaks["vector"],
+    return product_seconds(op.load * op.flops / share, weights, moved, op.tokens / rounds / apart, op.inner, op.count / mates_of(op.name), roofs.peaks[op.roof] * e.rate(op.roof), roofs.peaks["vector"],
                            roofs.bandwidth * e.bandwidth * (e.expert if op.group == "experts" else 1.0), e.unpack(packing), e.multiply(packing), e.spill if spilled else 0.0, e.pad, e.tail, e.launch_s, rounds, e.norm)
 
 
@@ -303,7 +300,7 @@ def accumulation_gain(engine: str, chip, roof: str) -> float:
 # Releases of an engine that differ: (engine, pattern in its version, name), first match wins; the newest is last and is the default.
 _RELEASES = (
     ("tensorrt-llm", r"^0\.[0-7]\b|\b0\.[56]\b", "early"), ("tensorrt-llm", r"^0\.[89]\b", "0.9"), ("tensorrt-llm", r"^0\.", "engines"), ("tensorrt-llm", r"^TensorRT", "mlperf"), ("tensorrt-llm", "", "pytorch"),
-    ("llama.cpp", r"2023|May 2024|\b2024-0[1-6]", "before MMQ"), ("llama.cpp", "", "recent"), ("vllm", r"\b0\.[1-7]\b|\b0\.[1-7]\.\d|202[34]", "v0"), ("vllm", "", "v1"),
+    ("llama.cpp", r"2023|May 2024|\b2024-0[1-6]", "before MMQ"), ("llama.cpp", "", "recent"), ("vllm", r"\b0\.[12]\.\d|2023", "before graphs"), ("vllm", r"\b0\.[1-7]\b|\b0\.[1-7]\.\d|2024", "v0"), ("vllm", "", "v1"),
 )
 
 

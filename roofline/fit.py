@@ -39,6 +39,7 @@ class Table:
             self._kernel(i, kernel)
         self.arrays = {k: self._stack(v) for k, v in self.kinds.items()}
         self.measured = np.array([row.measured_s for row in (*self.cases, *self.kernels)])
+        self.pairs = self._pairs()
 
     def _context(self, engine, release, chip, wire, roof_name, packing):
         key = (engine, release, c.family_of(chip), c.generation_of(chip), roof_name, wire, packing)
@@ -58,8 +59,8 @@ class Table:
             self.kinds["pass"].append((i, plain, w * rounds, w * p.sequences, term.decode))
             for op in scaled(operators_of(r, p), case.scale):
                 self._operator(i, op, w, rounds, r.layout.tp, roofs, r.chip, case.engine, context)
-        if case.kind == "first":
-            self.kinds["served"].append((i, plain, max((case.batch or 1.0) - 1.0, 0.0) / 2.0))
+        if case.kind == "first" or case.cold:
+            self.kinds["served"].append((i, plain, 0.0 if case.cold else max((case.batch or 1.0) - 1.0, 0.0) / 2.0))
 
     def _kernel(self, i, kernel):
         chip = hardware.load(kernel.chip)
@@ -86,7 +87,14 @@ class Table:
         packing = c.packing_of(op, c.COMPUTE_BITS[name])
         self.kinds["product"].append((
             i, context(name, packing), w, op.load * op.flops / share, op.flops / (2 * op.tokens) / share, op.weight_bytes * rounds / share, op.activation_bytes / share,
-            op.tokens / rounds, op.inner, op.count / c.mates_of(op.name), rounds, op.group == "experts", packing != "native", 1.0 - 1.0 / op.reach, op.crowding, peak, roofs.peaks["vector"], roofs.bandwidth))
+            op.tokens / rounds, op.inner, op.count / c.mates_of(op.name), rounds, op.group == "experts", packing != "native", 1.0 - 1.0 / op.reach, peak, roofs.peaks["vector"], roofs.bandwidth))
+
+    def _pairs(self):
+        """({kind: which pair each of its lines belongs to}, row of each pair, context of each): the pairs (row, context) that occur."""
+        keys = {kind: columns[0] * len(self.contexts) + columns[1] for kind, columns in self.arrays.items() if columns}
+        found, inverse = np.unique(np.concatenate(list(keys.values())), return_inverse=True)
+        ends = np.cumsum([len(k) for k in keys.values()])[:-1]
+        return dict(zip(keys, np.split(inverse, ends), strict=True)), found // len(self.contexts), found % len(self.contexts)
 
     def _stack(self, entries):
         columns = [np.array(col, dtype=float) for col in zip(*entries, strict=True)]
@@ -109,14 +117,11 @@ class Parameters:
                     self.sigma.append(1e-3 if level in ("engine", "release") and v in ("any", "") else sigma)
                 self.slots[name, level] = np.array([ids[ctx[level]] for ctx in table.contexts])
         self.sigma = np.array(self.sigma)
-        # For each parameter its first coefficient, and which contexts (rows) each of its coefficients (columns) moves.
+        # For each parameter its first coefficient and how many it has.
         self.members = {}
-        for name, (_, _, levels, _) in c.PARAMETERS.items():
+        for name in c.PARAMETERS:
             own = [j for j, (n, _, _) in enumerate(self.names) if n == name]
-            table_of = np.zeros((len(table.contexts), len(own)))
-            for level in levels:
-                table_of[np.arange(len(table.contexts)), self.slots[name, level] - own[0]] += 1.0
-            self.members[name] = own[0], table_of
+            self.members[name] = own[0], len(own)
 
     def value(self, name, x, shift=0.0):
         """One parameter by context, its scale moved by `shift`."""
@@ -130,7 +135,7 @@ class Parameters:
 
 # Which parameters the time of each kind of line depends on.
 _DEPENDS = {
-    "product": {"bandwidth", "expert", "compute", "dequant", "mac", "spill", "pad", "tail", "launch_s", "skew", "uneven"}, "attention": {"scan", "few", "attention", "cache_bandwidth", "launch_s"},
+    "product": {"bandwidth", "expert", "compute", "dequant", "mac", "spill", "pad", "tail", "launch_s", "skew"}, "attention": {"scan", "few", "attention", "cache_bandwidth", "launch_s"},
     "vector": {"bandwidth", "launch_s"}, "collective": {"latency", "link", "hop_s", "message_s"}, "pass": {"step_s", "sequence_s", "request_s"},
 }
 
@@ -142,10 +147,10 @@ def pieces(table, v, only=None):
     """
     a, out = {kind: columns if only is None or only in _DEPENDS.get(kind, ()) else [] for kind, columns in table.arrays.items()}, {}
     if a["product"]:
-        i, k, w, flops, elements, stored, acts, tokens, inner, count, rounds, experts, packed, spread, crowding, peak, vector, band = a["product"]
-        apart, crowd = 1.0 - v["skew"][k] * spread, 1.0 + v["uneven"][k] * crowding
+        i, k, w, flops, elements, stored, acts, tokens, inner, count, rounds, experts, packed, spread, peak, vector, band = a["product"]
+        apart = 1.0 - v["skew"][k] * spread
         reach = v["bandwidth"][k] * np.where(experts > 0, v["expert"][k], 1.0)
-        out["product"] = (i, k, w * c.product_seconds(crowd * flops, elements * apart * crowd, stored * apart * crowd + acts, tokens / apart, inner, count, peak * v["compute"][k], vector, band * reach, packed * v["dequant"][k],
+        out["product"] = (i, k, w * c.product_seconds(flops, elements * apart, stored * apart + acts, tokens / apart, inner, count, peak * v["compute"][k], vector, band * reach, packed * v["dequant"][k],
                                                 v["mac"][k], packed * (experts == 0) * v["spill"][k], v["pad"][k], v["tail"][k], v["launch_s"][k], rounds, c.NORM))
     if a["attention"]:
         i, k, w, busy, moved, flops, queries, count = a["attention"]
@@ -163,7 +168,7 @@ def pieces(table, v, only=None):
 
 
 def served(table, v, t):
-    """The same with what a served request waits for before its prompt runs."""
+    """The same with what a served request, or the first call of a process, waits for before its prompt runs."""
     if table.arrays["served"]:
         i, k, others = table.arrays["served"]
         t = t.copy()
@@ -185,8 +190,8 @@ def slopes(table, parameters, x, step=1e-5):
     An operator's time depends on the parameters of its own context only, so one evaluation per parameter gives the derivative
     of all operators at once; those of one context are summed, and a coefficient moves the contexts that have its level.
     """
-    v, size, contexts = parameters.values(x), len(table.measured), len(table.contexts)
-    base = pieces(table, v)
+    v, size = parameters.values(x), len(table.measured)
+    base, (pairs, row_of, context_of) = pieces(table, v), table.pairs
     t = sum(np.bincount(i, seconds, size) for i, _, seconds in base.values())
     whole = served(table, v, t)
     jacobian = np.zeros((size, len(x)))
@@ -196,15 +201,17 @@ def slopes(table, parameters, x, step=1e-5):
         scale[i] = 1.0 + v["queue"][k] * others
     for name in c.PARAMETERS:
         moved = v | {name: parameters.value(name, x, step)}
-        by_context = np.zeros(size * contexts)
-        for kind, (i, k, now) in pieces(table, moved, only=name).items():
-            by_context += np.bincount(i * contexts + k, now - base[kind][2], size * contexts)
-        by_context = by_context.reshape(size, contexts) * scale[:, None] / step
+        by_pair = np.zeros(len(row_of))
+        for kind, (_, _, now) in pieces(table, moved, only=name).items():
+            by_pair += np.bincount(pairs[kind], now - base[kind][2], len(row_of))
+        by_pair *= scale[row_of] / step
         if name in ("queue", "first_s") and table.arrays["served"]:
-            i, k, others = table.arrays["served"]
-            np.add.at(by_context, (i, k), (served(table, moved, t)[i] - whole[i]) / step)
-        first, members = parameters.members[name]
-        jacobian[:, first:first + members.shape[1]] = by_context @ members
+            i = table.arrays["served"][0]
+            by_pair[pairs["served"]] += (served(table, moved, t)[i] - whole[i]) / step
+        first, width = parameters.members[name]
+        for level in c.PARAMETERS[name][2]:
+            column = parameters.slots[name, level][context_of] - first
+            jacobian[:, first:first + width] += np.bincount(row_of * width + column, by_pair, size * width).reshape(size, width)
     return whole, jacobian
 
 
@@ -233,10 +240,10 @@ def solve(table, parameters, keep, start=None, steps=60, noise=None):
     r, damping = error(t), 1e-2
     best = cost(r, x)
     for _ in range(steps):
-        jacobian = slope / t[:, None] / noise
-        w = weights / (1.0 + r * r)
-        normal = jacobian.T @ (w[:, None] * jacobian) + np.diag(1.0 / parameters.sigma ** 2)
-        gradient = jacobian.T @ (w * r) + x / parameters.sigma ** 2
+        w = np.sqrt(weights / (1.0 + r * r))
+        jacobian = (slope * (w / t / noise)[:, None])[weights > 0]
+        normal = jacobian.T @ jacobian + np.diag(1.0 / parameters.sigma ** 2)
+        gradient = jacobian.T @ (w * r)[weights > 0] + x / parameters.sigma ** 2
         before = best
         for _ in range(10):
             y = x + np.clip(np.linalg.solve(normal + damping * np.diag(np.diag(normal)), -gradient), -0.7, 0.7)

@@ -101,15 +101,6 @@ def exp(x):
     return _numpy().exp(x) if is_array(x) else math.exp(x)
 
 
-def log(x):
-    """The natural logarithm, elementwise if an array.
-
-    >>> log(1)
-    0.0
-    """
-    return _numpy().log(x) if is_array(x) else math.log(x)
-
-
 def falling_root(f, low: float, high: float, tolerance: float = 1e-12) -> float:
     """Where f, above zero at `low` and not above it at `high`, crosses zero: regula falsi, with the end that stays halved (Illinois).
 

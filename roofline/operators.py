@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from . import formats
 from .model import Architecture, Attention, Recurrent
-from .numeric import any_true, log, minimum, where
+from .numeric import any_true, minimum, where
 
 # Reads and writes of one element in the parts that are not matrix products [per element of the residual stream].
 # A norm reads its input and writes its output; a residual add reads two and writes one.
@@ -49,7 +49,6 @@ class Operator:
     replicated: bool = False  # every tensor-parallel rank does it whole (norms, residuals)
     tokens: float = 0.0  # rows fed to one matrix (for experts: to one expert that is reached; for attention: queries that share a KV head)
     reach: float = 1.0  # experts read over the experts that one token uses
-    crowding: float = 0.0  # how far the fullest of the ranks that share the experts is above the mean, in units that a calibration weighs
     inner: int = 0  # the length of its dot products (input features)
 
     @property
@@ -138,17 +137,6 @@ def distinct_experts(experts: int, active: int, tokens, skew: float = 0.0):
     return uniform * (1.0 - skew) + active * skew
 
 
-def crowding(distinct, ranks):
-    """How far the fullest rank is above the mean when `distinct` experts in use fall on `ranks` chips: sqrt(2 ln(n) n / distinct).
-
-    The usual bound on the largest of n bins (Raab & Steger 1998, balls into bins); 0 for one chip.
-
-    >>> crowding(64, 1), round(crowding(64, 8), 3)
-    (0.0, 0.721)
-    """
-    return (2.0 * log(ranks) * ranks / distinct) ** 0.5
-
-
 @lru_cache(maxsize=512)
 def _plan(arch: Architecture, weights) -> tuple:
     """(matrix tensors as plain tuples, elements of the vectors read per pass, their bytes): what a pass needs of every tensor."""
@@ -224,7 +212,6 @@ def forward(arch: Architecture, p, *, weights, activation_bytes: float = 2.0, kv
             name=name, group=group, count=count, roof=compute if quantised else "bf16", flops=2.0 * fed * active_elements,
             weight_bytes=read, host_bytes=read * offload if group == "experts" or not moe else 0.0,
             tokens=fed * active / (share * copies) if copies > 1 else fed, reach=share * copies / active, inner=cols,
-            crowding=crowding(share * copies * pool, ranks) if copies > 1 else 0.0,
             load=load, read_load=read_load, activation_bytes=fed * count * active * (cols * in_bytes + rows * 2.0),
         ))
     for q in passes:

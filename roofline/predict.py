@@ -71,7 +71,8 @@ def capacity(case: Case, held: float | None = None, share: float = _MEMORY_SHARE
 
 def running(case: Case) -> float:
     """Requests that run together in one replica: those in flight, or what memory and the engine's own limit allow [sequences]."""
-    most = min(capacity(case), _MAX_BATCH.get(case.engine, 1024))
+    # MLPerf's submitters tune the limit.
+    most = min(capacity(case), _MAX_BATCH.get(case.engine, 1024) if not case.batching.startswith("MLPerf") else 2048)
     return max(1.0, min(case.batch, capacity(case)) if case.batch else most)
 
 
@@ -130,6 +131,8 @@ def expected(case: Case) -> tuple:
         total += term.weight * term.bubble * calibration.expected_time(ops, roofs, r.layout, e, term.passes, term.rounds)
     if case.kind == "first":
         total = total * (1.0 + e.queue * max((case.batch or 1.0) - 1.0, 0.0) / 2.0) + e.first_s
+    if case.cold:
+        total = total + e.first_s
     low, high, _ = calibration.band(calibration.GROUPS[case.kind], case.engine, calibration.family_of(r.chip))
     return total, total * low, total * high
 

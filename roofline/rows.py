@@ -45,7 +45,8 @@ class Case:
     system), "first" (time to first token under load), "drain" (all requests given at once, until the last is done).
     measured_s [s]; batch: requests running together in one replica, or None where it follows from memory; prompt, cached, output
     [tokens]; requests: of a drain. resolved: for the expectation; floor: the same with the choices that make the least time.
-    chunk: tokens of one prefill pass where the row states it. scale: stated file bytes over the bytes of the format.
+    chunk: tokens of one prefill pass where the row states it. scale: stated file bytes over the bytes of the format. cold: the first
+    call of a process is timed.
     """
 
     row_id: str
@@ -66,6 +67,7 @@ class Case:
     batch: float | None = 1.0
     chunk: float | None = None
     scale: float = 1.0
+    cold: bool = False
     version: str = ""
     flag: str = ""
     assumed: tuple = ()
@@ -348,7 +350,8 @@ def case_of(row: dict) -> Case:
     batch, concurrency = _number(row["batch"]), _number(row["concurrency"])
     prompt, output, context = _number(row["input_len"]), _number(row["output_len"]), _number(row["context_len"])
     kind, measured, batch, cached, prompt, least_prompt, output = _quantity(row, metric, value, batching, batch, concurrency, prompt, output, context, model, assumed)
-    fused = not (engine == "llama.cpp" and "fa=1" not in row["note"] and not row["engine_version"].startswith("build"))
+    # AutoAWQ's fused modules write out the scores of a prompt, as llama.cpp does unless told otherwise.
+    fused = engine != "autoawq" and not (engine == "llama.cpp" and "fa=1" not in row["note"] and not row["engine_version"].startswith("build"))
     common = dict(model=model, hardware=chip, batch=1, prompt=max(1, round(prompt + cached)), output=max(1, round(output)), cached=round(cached), engine=engine if engine else "any", fused=fused)
     scenario = Scenario(weights=_safe(weights), activations=act or "auto", kv=kv, **(common | {"hardware": likely}))
     least = Scenario(weights=_safe(least_weights), activations="auto" if not act else act, kv=least_kv, routing=1.0, **(common | {"fused": True}))
@@ -370,11 +373,13 @@ def case_of(row: dict) -> Case:
             assumed.append(f"the stated file of {stated:.4g} bytes is {stated / ours:.2f} of what {weights} takes")
         else:
             scale = stated / ours
+    # AutoAWQ's benchmark loads the model afresh for every line and times its first call.
+    cold = engine == "autoawq" and kind == "prefill"
     chunk = re.search(r"ubatch(?:=| )(\d+)", row["note"].replace("default ubatch", "")) or re.search(r"batched-bench()", row["note"])
     return Case(
         row_id=row["row_id"], group=f"{row['model']} | {row['hardware']} | {row['weight_dtype']}", kind=kind, measured_s=measured, engine=engine, model=model, chip=chip, metric=metric,
         batching=row["batching"], resolved=r, floor=floor,
-        prompt=prompt, least_prompt=least_prompt, output=output, cached=cached, batch=batch, chunk=float(chunk[1] or 2048) if chunk else None, scale=scale, version=row["engine_version"], flag=row["flag"], assumed=tuple(assumed),
+        prompt=prompt, least_prompt=least_prompt, output=output, cached=cached, batch=batch, chunk=float(chunk[1] or 2048) if chunk else None, scale=scale, cold=cold, version=row["engine_version"], flag=row["flag"], assumed=tuple(assumed),
         weights=row["weight_dtype"], source=f"{row['source_repo']} {row['source_path']}@{row['source_rev'][:12]}", note=row["note"],
     )
 

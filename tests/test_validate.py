@@ -54,7 +54,7 @@ def test_nothing_without_a_flag_is_faster_than_its_limit(answer):
 def test_the_contract(answer):
     for r in answer["rows"]:
         assert {"row_id", "group", "measured_s", "limit_s", "expected_s", "low_s", "high_s"} <= r.keys()
-        assert 0 < r["limit_s"] <= r["low_s"] <= r["high_s"] and r["limit_s"] <= r["expected_s"], r  # where an engine is always slower, its whole band lies above
+        assert 0 < r["limit_s"] <= r["low_s"] <= r["expected_s"] <= r["high_s"], r
     json.dumps(answer, allow_nan=False)
 
 
@@ -159,16 +159,16 @@ def test_points_carry_their_source_and_a_link():
 def test_errors_on_groups_never_seen_meet_the_aims():
     """As written by the last `roofline calibrate`: single-stream and static decode 10 % / 35 %, static prefill 20 % / 60 %, TPOT in service 20 % / 60 %."""
     found = {(s["kind"], s["engine"]): s for s in validate.statistics()}
-    held = [found[kind, "all engines"] for kind in validate.AIMS if (kind, "all engines") in found]
-    assert len(held) >= 2
-    for s in held:
-        middle, tail = validate.AIMS[s["kind"]]
+    assert {"decode, single stream and static batch together", "prefill, static", "TPOT in service"} == set(validate.AIMS)
+    for kind, (middle, tail) in validate.AIMS.items():
+        s = found[kind, "all engines"]
         assert s["median"] <= middle and s["p90"] <= tail, s
+        assert s["groups"] >= 20 and s["rows"] >= 100, "from many groups, or it says nothing"
 
 
 def test_the_document_is_the_generated_one():
     written = (Path(__file__).parents[1] / "docs" / "validation.md").read_text("utf-8")
-    assert written.split("By engine:")[0] == validate.document().split("By engine:")[0]
+    assert written == validate.document()
 
 
 def test_text_answers_print(capsys):
