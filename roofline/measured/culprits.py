@@ -35,7 +35,7 @@ def _above(row: Mapping, report: Mapping, result: Mapping) -> list[tuple[float, 
         found.append(
             (8.5, "Part of the prompt came from the prefix cache, so fewer tokens were computed than counted: set the cached tokens.")
         )
-    if mismatch := _size_mismatch(row, model):
+    if mismatch := size_mismatch(row, model):
         found.append((8, mismatch))
     gpus, devices = row.get("gpus"), (report.get("layout") or {}).get("devices", 1)
     if isinstance(gpus, (int, float)) and gpus > devices:
@@ -43,6 +43,14 @@ def _above(row: Mapping, report: Mapping, result: Mapping) -> list[tuple[float, 
     if row.get("trust") == "above_roof_expected":
         found.append((7.5, "The figure is beyond any chip; the tool most likely counted or timed it wrongly."))
     memory = result["bound"] == "memory"
+    far = result["percent_of_limit"] > 230  # more than a narrower format or a doubled peak explains
+    if far and not row.get("aggregate") and result["phase"] != "whole run" and row.get("unit", "token/s") == "token/s":
+        found.append(
+            (
+                5.2 if memory else 6.2,
+                "So far above the roof, the rate most likely counts more than one sequence's own tokens: a sum over requests, or cached and prompt tokens too.",
+            )
+        )
     if row.get("aggregate") and scenario.get("batch", 1) == 1 and result["phase"] != "prefill":
         found.append((7, "The rate is a sum over the batch, and the scenario has batch 1: set the batch that ran."))
     if memory:
@@ -69,8 +77,10 @@ def _above(row: Mapping, report: Mapping, result: Mapping) -> list[tuple[float, 
         found.append((3, "Speculative decoding or multi-token prediction would do this, if it was on."))
         found.append((2, "The chip may be another variant with faster memory, or run overclocked."))
     else:
-        found.append((6, "The arithmetic may run in a narrower format than assumed (FP8 or INT8 activations), with twice the peak."))
-        found.append((5.5, "A repeated prompt may have been answered from a prefix cache, so fewer tokens were computed."))
+        found.append(
+            (3 if far else 6, "The arithmetic may run in a narrower format than assumed (FP8 or INT8 activations), with twice the peak.")
+        )
+        found.append((8 if far else 5.5, "A repeated prompt may have been answered from a prefix cache, so fewer tokens were computed."))
         found.append(
             (4, "The peak the figure is held against is dense; a sparse run, or FP16 accumulation on a consumer card, has twice that.")
         )
@@ -78,7 +88,7 @@ def _above(row: Mapping, report: Mapping, result: Mapping) -> list[tuple[float, 
     return found
 
 
-def _size_mismatch(row: Mapping, model: Mapping) -> str | None:
+def size_mismatch(row: Mapping, model: Mapping) -> str | None:
     stated = (
         row.get("params")
         or (row["params_b"] * 1e9 if isinstance(row.get("params_b"), (int, float)) else None)
@@ -102,8 +112,10 @@ def _below(row: Mapping, report: Mapping, result: Mapping) -> list[tuple[float, 
     percent, phase, bound = result["percent_of_limit"], result["phase"], result["bound"]
     model, layout = report.get("model") or {}, report.get("layout") or {}
     found: list[tuple[float, str]] = []
-    if mismatch := _size_mismatch(row, model):
+    if mismatch := size_mismatch(row, model):
         found.append((9.5, mismatch))
+    if percent > 100:
+        return [*found, (9, f"{percent:.0f} % of the limit: at the roof, within what clocks and rounding make of it.")]
     if percent >= 80:
         return [
             *found,
@@ -113,10 +125,10 @@ def _below(row: Mapping, report: Mapping, result: Mapping) -> list[tuple[float, 
                 f"batch, speculation) go further.",
             ),
         ]
-    if row.get("speculative") and phase == "decode" and not (report.get("scenario") or {}).get("draft"):
+    if row.get("speculative") and phase != "prefill" and not (report.get("scenario") or {}).get("draft"):
         found.append((9.3, "The run speculates, so the roof of plain decoding is not its roof: set the draft length and acceptance."))
     typical = _typical(result, report)
-    if typical:
+    if typical and not (row.get("metric") == "ttft_ms" and _queues(row)):
         found.append(typical)
     layers = model.get("layers")
     ngl = row.get("ngl")
@@ -151,6 +163,17 @@ def _below(row: Mapping, report: Mapping, result: Mapping) -> list[tuple[float, 
     return found
 
 
+def _times(ratio: float) -> str:
+    """A ratio with two figures, without an exponent."""
+    return f"{ratio:.2g}" if ratio < 10 else f"{ratio:,.0f}"
+
+
+def _queues(row: Mapping) -> bool:
+    """True if requests may have waited behind others."""
+    many = row.get("concurrency")
+    return isinstance(many, (int, float)) and many > 1 or row.get("request_rate") == "inf"
+
+
 def _typical(result: Mapping, report: Mapping) -> tuple[float, str] | None:
     of_expected = result.get("percent_of_expectation")
     what = {"memory": "bandwidth", "compute": "peak compute", "network": "link bandwidth"}.get(result["bound"] or "", "the limit")
@@ -162,7 +185,7 @@ def _typical(result: Mapping, report: Mapping) -> tuple[float, str] | None:
             )
         return (
             5,
-            f"Engines usually come {100 / of_expected:.2g} times nearer to the roof here, so something in this run is slow rather than in the "
+            f"Engines usually come {_times(100 / of_expected)} times nearer to the roof here, so something in this run is slow rather than in the "
             f"engine.",
         )
     if result["bound"] == "memory" and result["phase"] == "decode" and 55 <= result["percent_of_limit"] < 80:
@@ -227,8 +250,7 @@ def _below_prefill(row: Mapping, report: Mapping, result: Mapping) -> list[tuple
     found: list[tuple[float, str]] = []
     prompt = row.get("n_prompt") or row.get("mean_input_len")
     if row.get("metric") == "ttft_ms":
-        many = row.get("concurrency")
-        if isinstance(many, (int, float)) and many > 1 or row.get("request_rate") == "inf":
+        if _queues(row):
             found.append(
                 (9, "The time to first token includes waiting behind other requests, so it is no prefill time: compare at concurrency 1.")
             )
@@ -274,11 +296,13 @@ def _below_whole(row: Mapping, report: Mapping, result: Mapping) -> list[tuple[f
 
 
 def kernel_culprits(result: Mapping, kernel: Mapping) -> list[str]:
-    """Likely causes for one kernel, from its two percentages.
+    """Likely causes for one kernel, from its two percentages; none where the row is no kernel's.
 
     >>> kernel_culprits({"above_roof": False, "bandwidth_percent": 91.0, "compute_percent": 34.0, "bound": "memory"}, {"seconds": 1e-5})[0][:32]
     '91 % of bandwidth: the kernel is'
     """
+    if kernel.get("whole_model"):
+        return []
     memory, compute = result.get("bandwidth_percent") or 0.0, result.get("compute_percent") or 0.0
     if result["above_roof"]:
         if memory > compute:

@@ -188,10 +188,38 @@ def _chip(hint: dict, facts: Mapping) -> None:
     hint["hardware" if found else "hardware_text"] = found or text
 
 
+# What drivers and tools print, in words of `_words`, for chips whose id they do not spell.
+_PRINTED = {
+    "rtx pro 6000 blackwell workstation edition": "rtx-pro-6000-ws",
+    "rtx pro 6000 blackwell server edition": "rtx-pro-6000-se",
+    "rtx pro 6000 blackwell max q workstation edition": "rtx-pro-6000-maxq",
+    "gb10": "dgx-spark-gb10",
+    "dgx spark": "dgx-spark-gb10",
+    "thor": "jetson-thor-t5000",
+    "pro w7900": "w7900",
+    "pro w7700": "w7700",
+    "ai pro r9700": "r9700",
+    "mi250x mi250": "mi250x-gcd",  # the driver shows each half as a device
+    "8060s": "strix-halo-395",
+    "ryzen ai max 395 w 8060s": "strix-halo-395",
+    "ryzen 9 7950x": "ryzen-7950x",
+    "core i9 13900k": "core-i9-13900k",
+    "xeon 8480": "xeon-8480plus",
+    "xeon 8480c": "xeon-8480plus",
+    "core ultra 7 265k": "core-ultra-265k",
+    "tpu v5 lite": "tpu-v5e",
+    "tpu v6 lite": "tpu-v6e",
+    "gaudi 2": "gaudi2",
+    "gaudi 3": "gaudi3",
+    "hl 225": "gaudi2",
+    "hl 325": "gaudi3",
+}
+
+
 def _words(text: str) -> list[str]:
-    low = re.sub(r"\((?:r|tm)\)", "", text.lower())
+    low = re.sub(r"\((?:r|tm|c)\)|@ ?[\d.]+ ?ghz|\b\d+-core\b|\b\d+mib\b|\b\d+th gen\b|\(bmg g\d+\)", "", text.lower())
     low = re.sub(
-        r"\b(?:nvidia|amd|intel|apple|tesla|quadro|geforce|radeon|instinct|graphics|gpu|accelerator|tensor core|google|hbm\d*e?)\b",
+        r"\b(?:nvidia|amd|intel|apple|tesla|quadro|geforce|radeon|instinct|graphics|gpu|accelerator|tensor core|google|hbm\d*e?|generation|processor|cpu|platinum|trt|dynamo|sglang|vllm)\b",
         " ",
         low,
     )
@@ -207,6 +235,8 @@ def chip_named(text: str, memory_gb: float | None = None) -> str | None:
     words = [re.sub(r"^sxm\d$", "sxm", w) for w in _words(text)]
     gigabytes = next((int(m[1]) for w in words if (m := re.fullmatch(r"(\d+)gb", w))), None) or (memory_gb and round(memory_gb))
     core = [w for w in words if not re.fullmatch(r"\d+gb", w)]
+    if (printed := _PRINTED.get(" ".join(core))) in hardware.ids():
+        return printed
     fits = []
     for id in hardware.ids():
         own = [re.sub(r"^sxm\d$", "sxm", w) for w in _words(id.replace("strix-halo-395", "ryzen ai max 395"))]

@@ -69,6 +69,7 @@ def kernel_of(rows: list[Mapping]) -> dict:
         "intensity": value.get("arithmetic_intensity"),
         "level": next((r["memory_level"] for r in rows if r.get("memory_level")), None),
         "precision": first.get("precision"),
+        "whole_model": str(first.get("note") or "").startswith("weight bytes times rate"),
     }
 
 
@@ -109,7 +110,7 @@ def place_kernel(kernel: Mapping, chip: Mapping, compute: str | None = None) -> 
     result = empty_place("")
     bandwidth_roof = chip.get("bandwidth_bytes_per_s")
     peaks = chip.get("peak_flops_per_s") or {}
-    peak = peaks.get(compute or "") or peaks.get("bf16") or peaks.get("fp16") or (max(peaks.values()) if peaks else None)
+    peak = peaks.get(kernel.get("precision") or "") or peaks.get(compute or "") or peaks.get("bf16") or peaks.get("fp16") or (max(peaks.values()) if peaks else None)
     rate, bandwidth = kernel.get("flops_per_s"), kernel.get("bandwidth")
     intensity = rate / bandwidth if rate and bandwidth else kernel.get("intensity")
     result.update(

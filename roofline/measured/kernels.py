@@ -135,9 +135,9 @@ def _ncu_rows(sheet: Sheet, kernels: dict) -> None:
                 metric = "mem_pct_of_peak" if unit.strip() == "%" else "dram_bw_gbs"
             if metric and metric not in found and (scaled := _scaled(value, unit, metric)) is not None:
                 found[metric] = (scaled, text)
-        for kind, precision in (("f", None), ("d", "fp64")):
+        for kind, precision in (("f", "fp32"), ("d", "fp64")):
             if (rate := _ncu_flops(flops, kind, clock, found.get("duration_ns"))) and rate[0] > 0:
-                key = "gflops" if precision is None else "gflops_fp64"
+                key = "gflops" if kind == "f" else "gflops_fp64"
                 found[key] = (rate[0], rate[1], precision)
         for metric in (*_ORDER, "gflops_fp64"):
             if metric in found:

@@ -12,7 +12,7 @@ from .. import catalogue
 from ..errors import InputError
 from ..model import parameters
 from ..units import format_number, format_quantity
-from .culprits import culprits
+from .culprits import culprits, size_mismatch
 from .hints import scenario_hint
 from .kernel_place import KERNEL_METRICS, empty_place, kernel_by_row, kernel_of, place_kernel
 
@@ -66,6 +66,8 @@ def place(row: Mapping, report: Mapping) -> dict:
         achieved_flops_per_s=flops / measured,
     )
     if limit is None:
+        if mismatch := size_mismatch(row, report.get("model") or {}):
+            result["culprits"] = [mismatch]
         result["verdict"] = (
             "The scenario has no limit (it does not fit, or the chip lacks the format), so the row cannot be held against one."
         )
@@ -112,6 +114,9 @@ def _timing(row: Mapping, report: Mapping):
             return _whole(report, batch * output / value, batch, output)
         if metric == "decode_tps" and row.get("aggregate") and row.get("batch") is None and row.get("concurrency") is None:
             return "The rate is summed over a batch whose size the file does not state; give it with --batch."
+        served = metric != "decode_tps" and isinstance(row.get("num_prompts"), (int, float)) and row["num_prompts"] > 1
+        if served and row.get("batch") is None and row.get("concurrency") is None:
+            return "A token's time in a service depends on the requests in flight, and the file does not state them; give it with --batch."
         seconds = {"tpot_ms": value / 1e3 * tokens_per_step, "itl_ms": value / 1e3, "decode_tps_per_user": tokens_per_step / value}.get(
             metric
         ) or batch * dp * tokens_per_step / value
@@ -206,6 +211,8 @@ def placed(reading, scenario) -> dict:
         hint = scenario_hint(reading, row)
         asked, notes = applied(scenario, hint)
         facts = {**reading.common, **row}
+        if facts.get("batch") is None and facts.get("concurrency") is None and scenario.batch != type(scenario)().batch:
+            facts["batch"] = scenario.batch  # the user says what the file does not
         if facts.get("quant") and "weights" not in hint and scenario.weights == "auto":
             notes.append(f"The file's number format ({facts['quant']}) has no size known here; name the weights format to place the row.")
         report = None
