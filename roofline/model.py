@@ -107,8 +107,8 @@ class Attention:
 
     @property
     def cached_vector(self) -> int:
-        """Elements of one cached key or value vector: the row that a quantised cache's scale covers (the latent, for MLA)."""
-        if self.kind == "mla" or self.kv_elements < 2 * self.kv_heads:
+        """Elements of one cached key or value vector: the row that a quantised cache's scale covers (the whole latent, or a shared key-value)."""
+        if self.kv_elements <= (self.decode_qk_dim or self.qk_dim):  # one vector serves as key and value, or none is cached
             return self.kv_elements or self.qk_dim
         return self.kv_elements // (2 * self.kv_heads)
 

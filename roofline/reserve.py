@@ -37,7 +37,7 @@ def kinds(arch: Architecture, kv, tp: int = 1) -> tuple:
     """The kinds of caching layers of a model on one chip of a tensor-parallel group; layers that read another's cache have none."""
     found = {}
     for a in arch.attentions:
-        element = formats.kv_bytes_per_element(kv, a.kv_elements // max(1, 2 * a.kv_heads) or a.qk_dim)
+        element = formats.kv_bytes_per_element(kv, a.cached_vector)
         parts = [(a.kv_elements / a.compress / min(tp, a.kv_heads), a.window, "window" if a.window else "full")]
         if a.index_elements:
             parts.append((float(a.index_elements), None, "index"))

@@ -169,3 +169,9 @@ def test_preset_bits_match_llama_cpps_own_table():
     for name, bits in printed.items():
         ours = sum(formats.weight_bytes(LLAMA, formats.parse(name))) * 8 / total
         assert ours == pytest.approx(bits, abs=1e-4), name
+
+
+@pytest.mark.parametrize("model, across", [("llama-3.1-8b", 128), ("deepseek-v3", 576), ("deepseek-v3.2", 576), ("glm-5.1", 576), ("deepseek-v4-flash", 512)])
+def test_a_quantised_cache_has_one_scale_for_a_whole_vector(model, across):
+    """INT8 with a 16-bit scale a row: 1 + 2/128 bytes for a head's key, 1 + 2/576 for a latent, sparse attention's too, 1 + 2/512 where one vector is key and value."""
+    assert formats.kv_bytes_per_element(formats.parse("int8", "kv"), catalogue.load(model).attentions[0].cached_vector) == pytest.approx(1 + 2 / across)
