@@ -13,7 +13,7 @@ from .scenario import Resolved, Scenario, architecture_of, layout_of, resolve
 from .serving import chunked_cycle
 from .ways import ways_to_fit
 
-GOALS = {"tpot": "tpot_s", "ttft": "ttft_s", "throughput": "sustained_tokens_per_s", "per_chip": "sustained_tokens_per_s_per_device", "cost": "usd_per_million_all_in", "memory": "total_bytes",
+GOALS = {"tpot": "tpot_s", "ttft": "ttft_s", "throughput": "sustained_tokens_per_s", "per_chip": "sustained_tokens_per_s_per_device", "cost": "usd_per_million_all_in", "memory": "bytes_per_chip",
          "smoothness": "worst_gap_s"}
 HIGH = ("throughput", "per_chip")  # goals where more is better
 # Mixtures of experts to hold against a dense model: public ones of several sizes.
@@ -153,26 +153,32 @@ def figures(report: Report) -> dict:
     """The figures that levers are judged by, expected where there is an expectation, else at the limit.
 
     tokens_per_s counts decoding alone; sustained_tokens_per_s is over whole requests, their prompts included (`sustained`);
-    usd_per_million_all_in: the whole bill over the output tokens. worst_gap_s: see `worst_gap`.
+    usd_per_million_all_in: the whole bill over the output tokens. worst_gap_s: see `worst_gap`. bytes_per_chip: memory in use on each
+    chip. ttft_alone_s: of one prompt by itself, which a prefill pool's TTFT always is.
     """
     s = report.serving
     pick = lambda key: s["expected_" + key] if s["expected_" + key] is not None else s[key]
     price = lambda key: report.cost.get("expected_" + key) or report.cost[key]
-    rate = sustained(report, pick("ttft_s"), pick("tpot_s"))
+    ttft, tpot = pick("ttft_s"), pick("tpot_s")
+    rate, bill = sustained(report, ttft, tpot), price("usd_per_million_output_tokens_all_in")
+    if s["mixed_step"] and bill is not None:
+        bill *= sustained(report, ttft, tpot, chunked=False) / rate  # the chips are paid for the shorter cycle
     chips = report.hardware["devices"]
     if s["disaggregated"]:
         chips = s["disaggregated"]["devices_per_decode_instance"] * report.layout["dp"]
-    return {"tpot_s": pick("tpot_s"), "ttft_s": pick("ttft_s"), "tokens_per_s": pick("tokens_per_s"), "tokens_per_s_per_device": pick("tokens_per_s_per_device"),
+    group = report.layout["tp"] * report.layout["pp"]
+    return {"tpot_s": tpot, "ttft_s": ttft, "ttft_alone_s": pick("ttft_alone_s"), "tokens_per_s": pick("tokens_per_s"), "tokens_per_s_per_device": pick("tokens_per_s_per_device"),
             "sustained_tokens_per_s": rate, "sustained_tokens_per_s_per_device": None if rate is None else rate / chips,
-            "usd_per_million_output_tokens": price("usd_per_million_output_tokens"), "usd_per_million_all_in": price("usd_per_million_output_tokens_all_in"), "worst_gap_s": worst_gap(report),
-            "total_bytes": report.memory["total_bytes"], "max_batch": report.memory["max_batch"], "fits": report.memory["fits"], "devices": report.hardware["devices"]}
+            "usd_per_million_output_tokens": price("usd_per_million_output_tokens"), "usd_per_million_all_in": bill, "worst_gap_s": worst_gap(report),
+            "total_bytes": report.memory["total_bytes"], "bytes_per_chip": report.memory["total_bytes"] / group, "max_batch": report.memory["max_batch"], "fits": report.memory["fits"], "devices": report.hardware["devices"]}
 
 
-def sustained(report: Report, ttft_s, tpot_s):
+def sustained(report: Report, ttft_s, tpot_s, chunked: bool = True):
     """Output tokens/s of the deployment over whole requests, prompts included [tokens/s]; None without times.
 
     A batch takes its prefill and output - 1 steps in turn: replicas x batch x output / (TTFT + (output - 1) TPOT). Chunked
-    prefill lets prompts ride with decodes (`serving.chunked_cycle`); a prefill pool of its own takes them off altogether.
+    prefill lets prompts ride with decodes (`serving.chunked_cycle`, left out if not `chunked`); a prefill pool of its own takes them
+    off altogether.
     """
     if ttft_s is None or tpot_s is None:
         return None
@@ -180,7 +186,7 @@ def sustained(report: Report, ttft_s, tpot_s):
     cycle = ttft_s + (ask.output - 1) * tpot_s
     if s["disaggregated"]:
         cycle = ask.output * tpot_s
-    elif s["mixed_step"]:
+    elif s["mixed_step"] and chunked:
         stretch = tpot_s / s["tpot_s"]
         cycle = chunked_cycle(ask.batch, s["mixed_step"]["steps_per_prompt"], ask.output, s["mixed_step"]["step_s"] * stretch, tpot_s)
     return report.layout["dp"] * ask.batch * ask.output / cycle
@@ -255,7 +261,10 @@ def _tried(scenario: Scenario, lever: Lever, before: Report, base: dict) -> dict
     except InputError:
         return None
     now = figures(report)
-    gains = {name: _gain(base[key], now[key], better_high=name in HIGH) for name, key in GOALS.items()}
+    keys = GOALS
+    if bool(report.serving["disaggregated"]) != bool(before.serving["disaggregated"]):
+        keys = GOALS | {"ttft": "ttft_alone_s"}  # a pool reads one prompt at a time, so the other side is held to one prompt too
+    gains = {name: _gain(base[key], now[key], better_high=name in HIGH) for name, key in keys.items()}
     return {"id": lever.id, "title": lever.title, "price": lever.price, "change": lever.change, "figures": now, "gain": gains, "fits": now["fits"],
             "bound": report.decode.bound, "from": _point(before.decode), "to": _point(report.decode), "fragment": changed.to_fragment()}
 

@@ -82,6 +82,30 @@ def test_smoothness(answer):
     assert base.decode.limit_s < row(answer, "chunked")["figures"]["worst_gap_s"] < worst_gap(base) / 3
 
 
+def test_memory_is_that_of_a_chip(answer):
+    """Twice the tensor parallelism halves weights and cache on each chip; a second replica, whose chips hold as much, gains nothing.
+    Attention on each chip for its own users keeps every chip's share of the experts, but a whole copy of the rest."""
+    assert row(answer, "tp-2x")["gain"]["memory"] == pytest.approx(2, rel=0.02) and row(answer, "dp-2x")["gain"]["memory"] == 1
+    spread = row(levers(ASK.replace(model="mixtral-8x7b", batch=16)), "attention-dp")
+    experts, rest = 2 * 32 * 8 * 3 * 4096 * 14336, 2 * (32 * (2 * 4096 * 4096 + 2 * 4096 * 1024) + 2 * 32000 * 4096)
+    cache, working = 4 * 131072 * 4200, 8192 * 2 * (2 * 4096 + 2 * 2 * 14336) + 4 * 4 * 32000
+    assert spread["gain"]["memory"] < 1 and spread["figures"]["bytes_per_chip"] == pytest.approx(experts / 4 + rest + cache + working, rel=1e-3)
+
+
+def test_a_pool_is_held_against_one_prompt(answer):
+    """Prefill on four chips of their own, the same as before, reads one prompt as fast as before, and then sends its cache: no gain for a
+    prompt that comes alone, whatever sixteen at once take."""
+    lever = row(answer, "disaggregate")
+    alone = evaluate(ASK).serving["ttft_alone_s"]
+    assert lever["gain"]["ttft"] == pytest.approx(alone / (alone + 327_680 * 4000 / 4 / 50e9)) and lever["gain"]["ttft"] < 1
+
+
+def test_chunks_cost_what_their_throughput_says(answer):
+    """The same chips, so many more tokens over whole requests: so much less for each."""
+    gain = row(answer, "chunked")["gain"]
+    assert gain["throughput"] > 1.01 and gain["cost"] == pytest.approx(gain["throughput"], rel=1e-9)
+
+
 def test_speculation_that_never_hits_is_ranked_last():
     rows = levers(ASK.replace(acceptance=0.0))["levers"]
     assert all(r["gain"]["tpot"] < 1 for r in rows if r["id"].startswith("speculate"))
