@@ -103,6 +103,8 @@ def evaluate(scenario: Scenario | Resolved) -> Report:
     if serving["disaggregated"] and serving["disaggregated"]["ttft_s"] is None:
         warnings.append({"code": "memory", "text": f"{arch.name or arch.id} does not fit on a prefill instance of {serving['disaggregated']['prefill_devices']} x {s.prefill_hardware}, so no time is "
                          "given; give it more chips with --prefill-devices."})
+    if serving["disaggregated"] and serving["disaggregated"]["kv_transfer_bytes"] and not serving["disaggregated"]["transfer_s"]:
+        warnings.append({"code": "network", "text": "No network between the two pools is known, so sending the cache takes no time here; --network gives its speed for each chip."})
     money = _money(r, prefill, serving)
     peak = roofs.peaks[r.compute]
     return Report(

@@ -210,6 +210,15 @@ def test_the_transfer_by_hand():
     assert fabric_of(chip("h100-sxm")).network_bytes_per_s == 50e9
 
 
+def test_a_network_nobody_knows_is_told():
+    """An Apple chip publishes no network: the transfer is left out and the report says so; given 1 GB/s, 131,072 B x 1,000 take 131 ms."""
+    apple = dict(hardware="apple-m3-ultra", prompt=1000, prefill_hardware="apple-m3-ultra")
+    told = lambda r: [w["text"] for w in r.warnings if w["code"] == "network"]
+    assert ask(**apple).serving["disaggregated"]["transfer_s"] == 0 and "takes no time here" in told(ask(**apple))[0]
+    given = ask(**apple, network=1e9)
+    assert given.serving["disaggregated"]["transfer_s"] == pytest.approx(0.131072) and not told(given)
+
+
 def test_pools_are_balanced():
     """xPyD: prefill instances x prompts/s each = decode instances x requests/s each; chips are counted in that ratio."""
     r = ask(model="llama-3.1-70b", devices=4, batch=32, prompt=4000, output=300, prefill_hardware="h100-sxm", prefill_devices=4)
