@@ -40,6 +40,8 @@ def _above(row: Mapping, report: Mapping, result: Mapping) -> list[tuple[float, 
     gpus, devices = row.get("gpus"), (report.get("layout") or {}).get("devices", 1)
     if isinstance(gpus, (int, float)) and gpus > devices:
         found.append((8, f"The file reports {gpus:g} GPUs, the scenario has {devices}."))
+    if "raw" in row and not any(row.get(k) for k in ("model", "model_file", "params", "params_b", "params_m")):
+        found.append((7.2, "The file names no model: check that the scenario's is the one that ran."))
     if row.get("trust") == "above_roof_expected":
         found.append((7.5, "The figure is beyond any chip; the tool most likely counted or timed it wrongly."))
     memory = result["bound"] == "memory"
@@ -114,6 +116,8 @@ def _below(row: Mapping, report: Mapping, result: Mapping) -> list[tuple[float, 
     found: list[tuple[float, str]] = []
     if mismatch := size_mismatch(row, model):
         found.append((9.5, mismatch))
+    if row.get("engine_of_file") == "mlx" and "apple" not in str((report.get("hardware") or {}).get("id")):
+        found.append((9.6, "MLX runs on Apple's chips, and the scenario names another."))
     if percent > 100:
         return [*found, (9, f"{percent:.0f} % of the limit: at the roof, within what clocks and rounding make of it.")]
     if percent >= 80:

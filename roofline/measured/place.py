@@ -18,6 +18,7 @@ from .kernel_place import KERNEL_METRICS, empty_place, kernel_by_row, kernel_of,
 
 # How each metric counts: the phase it times and the tokens (or steps, requests) one unit of it stands for.
 _STEP = {"decode_tps", "decode_tps_per_user", "tpot_ms", "itl_ms"}
+_IN_SERVICE = {"tpot_ms", "itl_ms", "decode_tps_per_user", "output_tps_per_user", "e2e_ms"}  # slower with every request beside
 _PROMPT = {"prefill_tps", "ttft_ms"}
 _WHOLE = {
     "output_tps",
@@ -107,6 +108,9 @@ def _timing(row: Mapping, report: Mapping):
     batch, dp = scenario.get("batch", 1), layout.get("dp") or 1
     prompt, output, cached = scenario.get("prompt", 1024), scenario.get("output", 256), scenario.get("cached", 0)
     tokens_per_step = serving.get("tokens_per_step") or 1.0
+    several = any(isinstance(row.get(k), (int, float)) and row[k] > 1 for k in ("num_prompts", "num_requests"))
+    if metric in _IN_SERVICE and several and row.get("batch") is None and row.get("concurrency") is None:
+        return "A token's time in a service depends on the requests in flight, and the file does not state them; give it with --batch."
     if metric in _STEP:
         if not decode:
             return "The scenario has no decode phase."
@@ -114,9 +118,6 @@ def _timing(row: Mapping, report: Mapping):
             return _whole(report, batch * output / value, batch, output)
         if metric == "decode_tps" and row.get("aggregate") and row.get("batch") is None and row.get("concurrency") is None:
             return "The rate is summed over a batch whose size the file does not state; give it with --batch."
-        served = metric != "decode_tps" and isinstance(row.get("num_prompts"), (int, float)) and row["num_prompts"] > 1
-        if served and row.get("batch") is None and row.get("concurrency") is None:
-            return "A token's time in a service depends on the requests in flight, and the file does not state them; give it with --batch."
         seconds = {"tpot_ms": value / 1e3 * tokens_per_step, "itl_ms": value / 1e3, "decode_tps_per_user": tokens_per_step / value}.get(
             metric
         ) or batch * dp * tokens_per_step / value
@@ -210,7 +211,7 @@ def placed(reading, scenario) -> dict:
     for i, (entry, row) in enumerate(zip(answer["rows"], reading.rows, strict=True)):
         hint = scenario_hint(reading, row)
         asked, notes = applied(scenario, hint)
-        facts = {**reading.common, **row}
+        facts = {**reading.common, **row, "engine_of_file": hint.get("engine")}
         if facts.get("batch") is None and facts.get("concurrency") is None and scenario.batch != type(scenario)().batch:
             facts["batch"] = scenario.batch  # the user says what the file does not
         if facts.get("quant") and "weights" not in hint and scenario.weights == "auto":
