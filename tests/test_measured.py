@@ -6,6 +6,7 @@ same way (other tools, locales, encodings, quoting, damage, and texts that are n
 
 import csv
 import gzip
+import html
 import json
 import time
 from pathlib import Path
@@ -230,6 +231,15 @@ class TestMeaning:
         )
         assert row["trust"] == "above_roof_expected"
 
+    @pytest.mark.parametrize("label", ["Prompt cache hit rate: 90 %", "Draft acceptance rate: 0.7", "Generation success rate: 98", "Expected TTFT (ms): 100"])
+    def test_rates_that_are_no_rates_of_tokens(self, label):
+        reading = read(f"Prefill throughput: 500 tok/s\nDecode throughput: 50 tok/s\n{label}\n".encode())
+        assert pairs(reading) == [("prefill_tps", 500.0), ("decode_tps", 50.0)]
+
+    def test_wishes_beside_results_are_left_out(self):
+        text = '{"slo": {"ttft_ms": 200, "tpot_ms": 20}, "result": {"mean_ttft_ms": 310.5, "mean_tpot_ms": 25.5, "output_throughput_tok_s": 900.0}}'
+        assert sorted(pairs(read(text.encode()))) == [("output_tps", 900.0), ("tpot_ms", 25.5), ("ttft_ms", 310.5)]
+
     def test_units_are_taken_from_the_label(self):
         text = "Successful requests: 10\nRequest throughput (req/s): 2.0\nOutput token throughput (tok/s): 100.0\nMean TTFT (s): 0.5\nMean TPOT (ms): 20.0\n"
         assert self.row(text, "ttft_ms")["value"] == 500.0 and self.row(text, "tpot_ms")["value"] == 20.0
@@ -242,6 +252,50 @@ class TestMeaning:
     def test_a_gpu_that_is_only_a_decoy_is_not_taken(self):
         text = "Automatically detected platform cuda.\nUsing an NVIDIA H100 would be faster\nThroughput: 1.0 requests/s, 200.0 total tokens/s, 100.0 output tokens/s"
         assert read(text.encode()).common["hardware"] is None
+
+
+# What terminals, loggers, launchers, viewers and mails put around the output of another program: none of it changes a figure.
+DRESSINGS = {
+    "crlf": lambda t: t.replace("\n", "\r\n"),
+    "fence": lambda t: f"Is 40 t/s normal?\n\n```\n{t}\n```\n\nThanks!\n",
+    "tab": lambda t: _each(t, "\t"),
+    "kubernetes": lambda t: _each(t, "2025-03-01T10:10:10.123456789Z stdout F "),
+    "container": lambda t: _each(t, "bench-1  | "),
+    "ray": lambda t: _each(t, "\x1b[36m(Actor pid=1234)\x1b[0m "),
+    "time": lambda t: _each(t, "10:10:10 "),
+    "vllm logger": lambda t: _each(t, "INFO 03-01 10:10:10 [bench.py:10] "),
+    "python logger": lambda t: _each(t, "2025-03-01 10:10:10,123 - INFO - "),
+    "srun": lambda t: _each(t, "0: "),
+    "mpirun": lambda t: _each(t, "[1,0]<stdout>:"),
+    "ci job": lambda t: _each(t, "bench\tRun\t2025-03-01T10:10:10.1234567Z "),
+    "diff": lambda t: _each(t, "+"),
+    "numbered": lambda t: "\n".join(f"{i:4d}  {line}" for i, line in enumerate(t.split("\n"), 1)),
+    "double spaced": lambda t: t.replace("\n", "\n\n"),
+    "web page": lambda t: f"<html><body><pre>{html.escape(t)}</pre></body></html>",
+    "utf-16": lambda t: "\ufeff" + t,
+}
+# Samples whose own damage is of the same kind (a wrapped mail, a web page, carriage returns, a line broken by the terminal).
+DRESSED_ALREADY = ("broken_", "trtllm_benchmark-py-line")
+
+
+def _each(text: str, prefix: str) -> str:
+    return "\n".join(prefix + line for line in text.split("\n"))
+
+
+@pytest.mark.parametrize("dressing", DRESSINGS)
+def test_what_stands_around_a_text_changes_no_figure(dressing):
+    for name, data, _ in samples():
+        if name.startswith(DRESSED_ALREADY):
+            continue
+        dressed = DRESSINGS[dressing](data.decode("utf-8-sig"))
+        raw = dressed.encode("utf-16-le" if dressing == "utf-16" else "utf-8")
+        try:
+            plain = sorted(pairs(read(data, name)))
+        except InputError:
+            with pytest.raises(InputError):
+                read(raw, name)
+        else:
+            assert sorted(pairs(read(raw, name))) == plain, name
 
 
 mutations = st.sampled_from(["cut", "bytes", "double", "join", "shuffle", "numbers", "drop", "recode"])

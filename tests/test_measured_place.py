@@ -126,7 +126,40 @@ class TestAboveTheRoof:
         assert "prefix cache" in text and "sparse" in text
 
 
+    def test_far_above_a_narrower_format_explains_little(self):
+        got = place({"metric": "prefill_tps", "value": 30000.0, "n_prompt": 1000, "unit": "token/s"}, REPORT)
+        assert "prefix cache" in got["culprits"][0] and "more than one sequence" in got["culprits"][1]
+
+    def test_a_file_that_names_no_model(self):
+        got = place({"metric": "decode_tps", "value": 130.0, "raw": "130.0"}, REPORT)
+        assert "names no model" in got["culprits"][0]
+
+    def test_a_model_that_cannot_run_there_is_another_model(self):
+        unfit = report(decode=phase(20e9, 10e9, None))
+        got = place({"metric": "decode_tps", "value": 130.0, "params_b": 1.2}, unfit)
+        assert got["percent_of_limit"] is None and "another model" in got["culprits"][0]
+
+
 class TestBelowTheRoof:
+    def test_just_above_is_at_the_roof(self):
+        got = place({"metric": "decode_tps", "value": 101.5}, REPORT)
+        assert not got["above_roof"] and "at the roof" in got["culprits"][0]
+
+    def test_speculation_counts_for_whole_runs_too(self):
+        got = place({"metric": "output_tps", "value": 42.0, "concurrency": 1, "speculative": True}, REPORT)
+        assert "speculates" in got["culprits"][0]
+
+    def test_a_token_of_a_service_needs_its_load(self):
+        for metric in ("tpot_ms", "itl_ms", "e2e_ms", "decode_tps_per_user"):
+            row = {"metric": metric, "value": 50.0, "num_prompts": 100}
+            assert "in flight" in place(row, REPORT)["verdict"]
+            assert place({**row, "concurrency": 1}, REPORT)["percent_of_limit"]
+
+    def test_queueing_is_no_fault_of_the_engine(self):
+        usual = report(prefill=phase(20e12, 12e9, 0.2, bound="compute", expected=0.3))
+        got = place({"metric": "ttft_ms", "value": 9000.0, "concurrency": 32}, usual)
+        assert not any("times nearer" in c for c in got["culprits"])
+
     def test_layers_in_host_memory(self):
         got = place({"metric": "decode_tps", "value": 20.0, "ngl": 12}, REPORT)
         assert "Only 12 of 32 layers" in got["culprits"][0]
@@ -236,6 +269,16 @@ class TestHints:
             ("NVIDIA H200", "h200-sxm"),
             ("Tesla T4", "t4"),
             ("AMD Instinct MI300X", "mi300x"),
+            ("NVIDIA RTX 6000 Ada Generation", "rtx-6000-ada"),
+            ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "rtx-pro-6000-ws"),
+            ("NVIDIA GB10", "dgx-spark-gb10"),
+            ("NVIDIA GeForce RTX 4090 Laptop GPU", "rtx-4090-laptop"),
+            ("AMD Ryzen 9 7950X 16-Core Processor", "ryzen-7950x"),
+            ("AMD EPYC 9654 96-Core Processor", "epyc-9654"),
+            ("b200-trt", "b200-sxm"),
+            ("NVIDIA GeForce RTX 4090 D", None),
+            ("NVIDIA GH200 480GB", None),
+            ("AMD Radeon Graphics", None),
             ("gfx1030", None),
             ("NVIDIA GeForce RTX 9999", None),
             ("GPU", None),
@@ -262,6 +305,22 @@ class TestPlaced:
     def test_the_wrong_chip_is_said(self):
         answer = placed(sample("llama-bench_md-metal-init-noise.txt"), Scenario(model="llama-3.1-8b", hardware="h100-sxm", weights="Q4_0"))
         assert "apple-m2-max" in answer["rows"][0]["place"]["culprits"][0]
+
+    def test_a_load_that_the_user_gives_counts(self):
+        reading = sample("vllm_serve-console-2024.txt")
+        unknown, known = (
+            placed(reading, Scenario(model="llama-3.1-8b", hardware="h100-sxm", batch=n))["rows"][1]["place"] for n in (1, 64)
+        )
+        assert unknown["percent_of_limit"] is None and 0 < known["percent_of_limit"] < 200
+
+    def test_mlx_on_another_chip_is_said(self):
+        answer = placed(sample("mlx-lm_benchmark.txt"), Scenario(model="qwen2.5-7b", hardware="h100-sxm"))
+        assert any("MLX runs on Apple" in c for c in answer["rows"][1]["place"]["culprits"])
+
+    def test_scalar_kernels_stand_under_the_scalar_peak(self):
+        """233.7 GFLOP/s of FP32 instructions are 1.2 % of an A100's 19.5 TFLOP/s, not of its tensor cores."""
+        answer = placed(sample("ncu_raw-roofline-metrics.csv"), Scenario(model="llama-3.1-8b", hardware="a100-80gb-sxm"))
+        assert answer["rows"][3]["place"]["compute_percent"] == pytest.approx(1.2, abs=0.02)
 
     def test_what_the_user_set_stays(self):
         answer = placed(sample("vllm_serve-result-new.json"), Scenario(model="qwen3-8b", hardware="h100-sxm", batch=7))
