@@ -5,7 +5,9 @@ NumPy comes with `roofline.explore`, which is imported only when something is ex
 
 from __future__ import annotations
 
+from csv import writer
 from functools import lru_cache
+from io import StringIO
 
 from .errors import InputError
 from .scenario import Scenario
@@ -13,7 +15,20 @@ from .units import format_number, format_quantity
 from .view import THIN, count, percent, times
 
 MAX_ROWS = 2_000_000  # configurations of one space: their figures are kept, so that a slider only judges anew
+STRIDE = 120_000  # configurations of one step: about a tenth of a second, after which the calculator may have its turn
 HUES = 7  # chips told apart by colour; the rest are grey
+SHOWN = 12  # chips whose whole front is drawn
+COLUMNS = {  # of the table: what they are sorted by
+    "user": "tokens_per_s_per_user",
+    "throughput": "served_tokens_per_s_per_device",
+    "tpot": "tpot_s",
+    "ttft_alone": "ttft_alone_s",
+    "cost": "usd_per_million_output_tokens_all_in",
+    "per_hour": "usd_per_hour",
+    "energy": "joules_per_output_token_all_in",
+    "memory": "memory_share",
+    "devices": "devices",
+}
 
 
 class Run:
@@ -22,7 +37,7 @@ class Run:
     def __init__(self, space):
         from .explore import blocks, plan
 
-        self.plan = plan(space)
+        self.space, self.plan = space, plan(space)
         if self.plan.rows > MAX_ROWS:
             raise InputError(
                 "space",
@@ -33,12 +48,20 @@ class Run:
         self.finished = False
 
     def advance(self) -> None:
-        """Evaluate one more block."""
-        block = next(self._rest, None)
-        self.finished = block is None
-        if block is not None:
+        """Evaluate about STRIDE more configurations."""
+        start = self.done
+        while self.done < start + STRIDE:
+            block = next(self._rest, None)
+            if block is None:
+                self.finished = True
+                return
             self.blocks.append(block)
             self.done += block.rows
+
+    def judge(self, question):
+        from .explore import judge
+
+        return judge(self.space, self.plan, self.blocks, question)
 
 
 @lru_cache(maxsize=1)
@@ -46,93 +69,114 @@ def _run(space) -> Run:
     return Run(space)
 
 
-def step(scenario: Scenario, fields: dict) -> dict:
-    """One step of an exploration: {"done", "total", "share", "answer"}; the answer is None until the last block, after which a new question of the same space is answered at once."""
-    from .explore import judge
-    from .explore.request import space_of, to_dict
+def step(scenario: Scenario, fields: dict, cell: int = 0) -> dict:
+    """One step of an exploration: {"done", "total", "share", "answer"}; the answer is None until all is tried, after which a new question of the same space is answered at once.
+
+    cell: which model and load to show, an index of the answer's "cells".
+    """
+    from .explore.request import space_of
 
     space, question = space_of(scenario, fields)
     run = _run(space)
     if not run.finished:
         run.advance()
-        return {"done": f"{run.done:,}", "total": f"{run.plan.rows:,}", "share": run.done / max(1, run.plan.rows), "answer": None}
-    return {
-        "done": f"{run.done:,}",
-        "total": f"{run.plan.rows:,}",
-        "share": 1.0,
-        "answer": shown(to_dict(judge(space, run.plan, run.blocks, question), space)),
-    }
+    answer = shown(run.judge(question), space.basis, cell) if run.finished else None
+    share = 1.0 if run.finished else run.done / run.plan.rows
+    return {"done": f"{run.done:,}", "total": f"{run.plan.rows:,}", "share": share, "answer": answer}
 
 
-def shown(answer: dict) -> dict:
-    """An answer of `explore_request` as the page draws it."""
-    best, figure = answer["best"], answer["question"]["figure"]
-    rows = []
-    for row in best:
-        rows.append(
-            {
-                "hardware": row["hardware"],
-                "name": row["name"],
-                "vendor": row["vendor"],
-                "grade": row["grade"],
-                "bound": row["bound"],
-                "fragment": row["fragment"],
-                "text": row["text"] | {"over": times(row["over_best"])},
-                "sort": {
-                    "title": row["name"],
-                    "user": row["tokens_per_s_per_user"],
-                    "throughput": row["served_tokens_per_s_per_device"],
-                    "tpot": row["tpot_s"],
-                    "ttft_alone": row["ttft_alone_s"],
-                    "cost": row["usd_per_million_output_tokens_all_in"],
-                    "per_hour": row["usd_per_hour"],
-                    "energy": row["joules_per_output_token_all_in"],
-                    "memory": row["memory_share"],
-                    "devices": row["devices"],
-                    "over": row["over_best"],
-                },
-            }
-        )
-    hues = {f["hardware"]: f"hue{i + 1}" if i < HUES else "plain" for i, f in enumerate(answer["fronts"])}
-    points = [
+def opened(scenario: Scenario, fields: dict, at: list) -> Scenario:
+    """The configuration that a point or a row of an answer stands for. at: its "at"."""
+    from .explore.request import space_of
+    from .explore.table import PLACE, Table
+
+    if not isinstance(at, list) or len(at) != len(PLACE) or not all(isinstance(i, int) and i >= 0 for i in at):
+        raise InputError("at", at, f"must be {len(PLACE)} whole numbers, as an answer gives them")
+    run = _run(space_of(scenario, fields)[0])
+    try:
+        return Table(run.plan, run.space, {name: [i] for name, i in zip(PLACE, at, strict=True)}).scenario(0)
+    except IndexError:
+        raise InputError("at", at, "is no configuration of this space; search it again") from None
+
+
+def csv(scenario: Scenario, fields: dict, cell: int = 0) -> str:
+    """The best configuration of each chip with all its figures, as a CSV file."""
+    from .explore.request import space_of
+
+    space, question = space_of(scenario, fields)
+    run = _run(space)
+    while not run.finished:
+        run.advance()
+    rows = _cell(run.judge(question), cell).best.rows()
+    lines = [list(rows[0])] + [["" if v is None else v for v in row.values()] for row in rows] if rows else []
+    text = StringIO()
+    writer(text, lineterminator="\n").writerows(lines)
+    return text.getvalue()
+
+
+def _cell(found, cell: int):
+    return found.cells[cell if 0 <= cell < len(found.cells) else 0]
+
+
+def shown(found, basis: str, which: int = 0) -> dict:
+    """One cell of an Answer as the page draws it. "at" of a row or a point is what `opened` takes."""
+    from .explore.answer import OBJECTIVES
+    from .explore.request import line, name_of
+    from .explore.request import shown as written
+
+    objective, cell = found.question.objective, _cell(found, which)
+    figure, less, words = OBJECTIVES[objective]
+    best = [written(cell.best.names(i) | cell.best.figures(i)) for i in range(len(cell.best))]
+    over = lambda row: row[figure] / best[0][figure] if best[0][figure] else None
+    rows = [
         {
-            "x": x,
-            "y": y,
-            "name": f["name"],
-            "color": hues[f["hardware"]],
-            "title": title,
-            "fragment": fragment,
-            "user": format_number(x),
-            "throughput": format_number(y),
+            **{name: row[name] for name in ("hardware", "name", "vendor", "grade", "bound")},
+            "at": cell.best.at(i),
+            "x": row["tokens_per_s_per_user"],
+            "y": row["served_tokens_per_s_per_device"],
+            "text": row["text"] | {"over": times(over(row)), "goal": _goal(figure, row[figure])},
+            "sort": {"title": row["name"], "over": over(row), **{key: row[name] for key, name in COLUMNS.items()}},
         }
-        for f in answer["fronts"]
-        for x, y, title, fragment in zip(f["x"], f["y"], f["title"], f["fragment"], strict=True)
+        for i, row in enumerate(best)
     ]
-    lines = [{"name": f["name"], "color": hues[f["hardware"]], "x": f["x"], "y": f["y"]} for f in answer["fronts"]]
-    counts = answer["counts"]
+    hues = {row["hardware"]: f"hue{i + 1}" if i < HUES else "plain" for i, row in enumerate(rows[:SHOWN])}
+    lines, points = [], []
+    for row in rows[:SHOWN]:
+        table = cell.fronts[row["hardware"]]
+        drawn = {"name": row["name"], "color": hues[row["hardware"]], **line(table)}
+        for i, (x, y, title) in enumerate(zip(drawn["x"], drawn["y"], drawn.pop("title"), strict=True)):
+            told = {"title": title, "user": format_number(x), "throughput": format_number(y)}
+            points.append({"x": x, "y": y, "name": row["name"], "color": drawn["color"], "at": table.at(i), **told})
+        lines.append(drawn)
+    counts, front = found.counts, cell.front.columns
+    tokens = lambda load: {name: f"{n:,}" for name, n in zip(("prompt", "output", "cached"), load, strict=True)}
     return {
-        "question": answer["question"],
-        "basis": answer["basis"],
+        "question": {
+            "objective": objective,
+            "figure": figure,
+            "less_is_better": less,
+            "words": words,
+            "limits": dict(found.question.limits),
+        },
+        "basis": basis,
         "rows": rows,
         "points": points,
         "lines": lines,
-        "front": {
-            "x": [row["tokens_per_s_per_user"] for row in answer["front"]],
-            "y": [row["served_tokens_per_s_per_device"] for row in answer["front"]],
-        },
-        "why_not": answer["why_not"],
-        "model": answer["model"],
-        "load": {"prompt": f"{answer['prompt']:,}", "output": f"{answer['output']:,}", "cached": f"{answer['cached']:,}"},
+        "front": {"x": front["tokens_per_s_per_user"].tolist(), "y": front["served_tokens_per_s_per_device"].tolist()},
+        "why_not": [
+            {"hardware": id, "name": name_of(id), "why": why, "at": cell.nearest[id].at(0) if id in cell.nearest else None}
+            for id, why in cell.why_not.items()
+        ],
+        "cells": [{"model": c.model, **tokens(c.load)} for c in found.cells],
+        "cell": next(i for i, c in enumerate(found.cells) if c is cell),
         "counts": {
             "configurations": f"{counts['configurations']:,}",
             "timed": f"{counts['timed']:,}",
             "met": f"{counts['met']:,}",
             "unfit": f"{counts['faults']['memory']:,}",
             "chips": str(len(rows)),
-            "none": str(len(answer["why_not"])),
+            "none": str(len(cell.why_not)),
         },
-        "winner": None if not best else best[0]["text"] | {"goal": _goal(figure, best[0][figure])},
-        "more": len(answer["others"]),
     }
 
 
@@ -205,7 +249,7 @@ def fleet(form: dict, fields: dict, given: dict) -> dict:
         }
         for row in found["best"]
     ]
-    from .hardware import load
+    from .explore.request import name_of
 
     mix = [
         {
@@ -222,10 +266,7 @@ def fleet(form: dict, fields: dict, given: dict) -> dict:
         "rate": format_number(found["requests_per_s"]),
         "headroom": percent(found["headroom"]),
         "evaluated": f"{found['evaluated']:,}",
-        "why_not": [
-            {"hardware": id, "name": load(id).name if id != "custom" else "custom chip", "why": why, "fragment": None}
-            for id, why in found["why_not"].items()
-        ],
+        "why_not": [{"hardware": id, "name": name_of(id), "why": why} for id, why in found["why_not"].items()],
     }
 
 

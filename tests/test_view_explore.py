@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 
 import pytest
@@ -31,7 +33,11 @@ def test_steps_end_in_the_answer_of_one_go():
     answer, steps = tried(FORM, FIELDS)
     whole = explore_request({"scenario": FORM, "explore": FIELDS})
     assert [row["hardware"] for row in answer["rows"]] == [row["hardware"] for row in whole["best"]]
-    assert answer["winner"]["title"] == whole["best"][0]["text"]["title"]
+    assert [row["text"]["title"] for row in answer["rows"]] == [row["text"]["title"] for row in whole["best"]]
+    assert [(p["x"], p["y"], p["title"]) for p in answer["points"]] == [
+        p for f in whole["fronts"] for p in zip(f["x"], f["y"], f["title"], strict=True)
+    ]
+    assert [(r["hardware"], r["why"]) for r in answer["why_not"]] == [(r["hardware"], r["why"]) for r in whole["why_not"]]
     assert [s["share"] for s in steps] == sorted(s["share"] for s in steps) and steps[-1]["share"] == 1
     json.dumps(answer, allow_nan=False)
     assert len(tried(FORM, FIELDS | {"tpot": "20 ms"})[1]) == 1  # the same space, only judged anew
@@ -56,7 +62,46 @@ def test_the_front_is_not_beaten_by_any_point():
 
 def test_nothing_that_meets_is_an_answer_too():
     answer, _ = tried(FORM, FIELDS | {"tpot": "1 ns"})
-    assert answer["winner"] is None and not answer["rows"] and answer["why_not"]
+    assert not answer["rows"] and not answer["points"] and answer["why_not"]
+
+
+def test_a_point_a_row_and_a_near_miss_open_as_the_scenario_they_stand_for():
+    base, fields = Scenario.from_dict(FORM), FIELDS | {"prefill": "same:2", "drafts": "0,3"}
+    answer, whole = tried(FORM, fields)[0], explore_request({"scenario": FORM, "explore": fields})
+    opened = lambda at: view_explore.opened(base, fields, at).to_fragment()
+    assert [opened(row["at"]) for row in answer["rows"]] == [row["fragment"] for row in whole["best"]]
+    assert [opened(p["at"]) for p in answer["points"]] == [x for f in whole["fronts"] for x in f["fragment"]]
+    assert [r["at"] and opened(r["at"]) for r in answer["why_not"]] == [r["fragment"] for r in whole["why_not"]]
+    for at in (None, [0, 0, 0], [0, 0, 0, 0, 0, "x"], [0, -1, 0, 0, 0, 0], [10**6, 0, 0, 0, 0, 0], [0, 0, 0, 0, 10**6, 0]):
+        with pytest.raises(InputError, match="at"):
+            view_explore.opened(base, fields, at)
+
+
+def test_each_model_and_load_has_an_answer_of_its_own():
+    base, fields = Scenario.from_dict(FORM), FIELDS | {"models": "llama-3.1-70b,qwen3-30b-a3b", "prompts": "1k,16k"}
+    first = tried(FORM, fields)[0]
+    assert [(c["model"], c["prompt"]) for c in first["cells"]] == [
+        (m, p) for m in ("llama-3.1-70b", "qwen3-30b-a3b") for p in ("1,000", "16,000")
+    ]
+    whole = explore_request({"scenario": FORM, "explore": fields})
+    for i, cell in enumerate((whole, *whole["others"])):
+        now = view_explore.step(base, fields, i)["answer"]
+        assert now["cell"] == i and [row["text"]["title"] for row in now["rows"]] == [
+            row["text"]["title"] for row in cell["best"]
+        ]
+    assert view_explore.step(base, fields, 99)["answer"]["cell"] == 0
+
+
+def test_the_table_is_saved_with_all_its_figures():
+    answer, whole = tried(FORM, FIELDS)[0], explore_request({"scenario": FORM, "explore": FIELDS})["best"]
+    rows = list(csv.DictReader(io.StringIO(view_explore.csv(Scenario.from_dict(FORM), FIELDS))))
+    assert [row["hardware"] for row in rows] == [row["hardware"] for row in answer["rows"]]
+    for row, told in zip(rows, whole, strict=True):
+        assert float(row["tpot_s"]) == told["tpot_s"] and row["fragment"] == told["fragment"]
+        assert row["joules_per_output_token"] == (
+            "" if told["joules_per_output_token"] is None else repr(told["joules_per_output_token"])
+        )
+    assert view_explore.csv(Scenario.from_dict(FORM), FIELDS | {"tpot": "1 ns"}) == ""
 
 
 def test_a_space_too_large_for_a_browser_is_refused():

@@ -9,13 +9,13 @@ from .. import hardware, view
 from ..errors import InputError, nearest
 from ..scenario import Scenario
 from ..units import format_number, format_quantity, parse_quantity
-from .answer import LIMITS, OBJECTIVES, Answer, Cell, Question, judge, judged
+from .answer import FRONT, LIMITS, OBJECTIVES, Answer, Cell, Question, judge, judged
 from .figures import BOUNDS, NAMES
 from .fleet import Demand, fleet, read_mix
 from .grid import blocks
 from .sensitivity import sensitivity
 from .space import BATCHES, Space, plan
-from .table import table_of
+from .table import Table, table_of
 
 LISTS = ("models", "chips", "vendors", "kinds", "weights", "activations", "kv")
 NUMBERS = {"devices": "count", "batches": "count", "prompts": "tokens", "outputs": "tokens", "drafts": "tokens"}
@@ -219,21 +219,13 @@ def _cell(cell: Cell, figure: str) -> dict:
         row["over_best"] = row[figure] / best[0][figure] if best[0][figure] else None
     fronts = []
     for row in best[:SHOWN]:
-        rows = cell.fronts[row["hardware"]].rows()
-        fronts.append(
-            {
-                "hardware": row["hardware"],
-                "name": row["name"],
-                "x": [r["tokens_per_s_per_user"] for r in rows],
-                "y": [r["served_tokens_per_s_per_device"] for r in rows],
-                "title": [title(r) for r in rows],
-                "fragment": [r["fragment"] for r in rows],
-            }
-        )
+        table = cell.fronts[row["hardware"]]
+        fragments = [table.scenario(i).to_fragment() for i in range(len(table))]
+        fronts.append({"hardware": row["hardware"], "name": row["name"], **line(table), "fragment": fragments})
     why = [
         {
             "hardware": id,
-            "name": hardware.load(id).name if id != "custom" else "custom chip",
+            "name": name_of(id),
             "why": text,
             "fragment": cell.nearest[id].scenario(0).to_fragment() if id in cell.nearest else None,
         }
@@ -250,6 +242,18 @@ def _cell(cell: Cell, figure: str) -> dict:
         "fronts": fronts,
         "why_not": why,
     }
+
+
+def name_of(chip: str) -> str:
+    """A chip's name, also of one that is typed in."""
+    return hardware.load(chip).name if chip != "custom" else "custom chip"
+
+
+def line(table: Table) -> dict:
+    """One chip's front as columns: x and y as in FRONT, and the title of each point."""
+    x, y = (table.columns[name].tolist() for name in FRONT)
+    devices = table.columns["devices"].tolist()
+    return {"x": x, "y": y, "title": [title(table.names(i) | {"devices": n}) for i, n in enumerate(devices)]}
 
 
 def title(row: dict) -> str:

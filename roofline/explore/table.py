@@ -63,16 +63,14 @@ class Table:
             changes |= {"prefill_hardware": chip.id if pool[0] == "same" else pool[0], "prefill_devices": pool[1]}
         return part.scenario.replace(**changes)
 
-    def row(self, i: int) -> dict:
-        """Row i in plain numbers and names, with the link's fragment that opens it in the calculator; unknown figures are None."""
+    def at(self, i: int) -> list:
+        """Which configuration row i is, as the numbers of PLACE."""
+        return [int(self.columns[name][i]) for name in PLACE]
+
+    def names(self, i: int) -> dict:
+        """What row i is, in plain numbers and names: its model, chip, layout, formats, load and prefill pool."""
         part, chip, layout, batch, load, pool = self.place(i)
-        figures = {name: _plain(self.columns[name][i]) for name in NAMES if name != "bound"}
-        scenario = self.scenario(i)
-        names = {
-            "weights": getattr(part.formats["weights"], "name", str(part.formats["weights"])),
-            "activations": part.formats["activations"].name,
-            "kv": part.formats["kv"].name,
-        }
+        weights = part.formats["weights"]
         return {
             "model": part.arch.id,
             "hardware": chip.id,
@@ -84,18 +82,26 @@ class Table:
             "pp": layout.pp,
             "ep": layout.ep,
             "dp": layout.dp,
-            **names,
+            "weights": getattr(weights, "name", str(weights)),
+            "activations": part.formats["activations"].name,
+            "kv": part.formats["kv"].name,
             "batch": batch,
             "prompt": load[0],
             "output": load[1],
             "cached": load[2],
             "draft": part.scenario.draft,
-            "prefill_hardware": scenario.prefill_hardware or None,
-            "prefill_devices": scenario.prefill_devices,
+            "prefill_hardware": pool and (chip.id if pool[0] == "same" else pool[0]),
+            "prefill_devices": pool and pool[1],
             "bound": BOUNDS[int(self.columns["bound"][i])],
-            **figures,
-            "fragment": scenario.to_fragment(),
         }
+
+    def figures(self, i: int) -> dict:
+        """The figures of row i, see NAMES; unknown ones are None."""
+        return {name: _plain(self.columns[name][i]) for name in NAMES if name != "bound"}
+
+    def row(self, i: int) -> dict:
+        """Row i in plain numbers and names, with the link's fragment that opens it in the calculator; unknown figures are None."""
+        return self.names(i) | self.figures(i) | {"fragment": self.scenario(i).to_fragment()}
 
     def rows(self) -> list:
         """All rows, see `row`."""

@@ -290,7 +290,11 @@ def _explore(params: dict) -> dict:
     form, fields = params.get("form") or {}, params.get("fields") or {}
     match params.get("do"):
         case "step":
-            return view_explore.step(scenario_of(form), fields)
+            return view_explore.step(scenario_of(form), fields, int(params.get("cell") or 0))
+        case "open":
+            return {"form": form_of(view_explore.opened(scenario_of(form), fields, params.get("at")))}
+        case "csv":
+            return {"csv": view_explore.csv(scenario_of(form), fields, int(params.get("cell") or 0))}
         case "tornado":
             return view_explore.tornado(form, params.get("objective") or "cost", params.get("step") or 0.2)
         case "fleet":

@@ -38,6 +38,30 @@ def test_offline_after_the_first_visit_under_a_sub_path(fresh):
     until(page, "document.documentElement.lang === 'zh-Hans'")
 
 
+def test_exploring_works_offline_once_it_has_been_opened(fresh):
+    """NumPy is kept when Explore first brings it; from then on every search needs no network."""
+    running, url = server.start(DIST, "/deep/er/")
+    page = fresh(service_workers="allow")
+    booted(page, url, "snapshot")
+    page.wait_for_selector("html[data-offline]", state="attached", timeout=60_000)
+    searched = "document.querySelector('#panel-explore[aria-busy=false]') && document.querySelectorAll('#panel-explore .best tbody tr').length > 3"
+    page.click("#tab-explore")
+    until(page, searched, timeout=90_000)
+    running.shutdown()
+    running.server_close()
+    page.context.set_offline(True)
+    page.reload()
+    page.wait_for_selector('html[data-ready="snapshot"]', state="attached", timeout=BOOT_MS)
+    until(page, searched, timeout=90_000)
+    page.select_option("#x-objective", "energy")  # a question that was never asked online
+    page.select_option("#x-devices", "4")
+    until(page, "document.querySelector('#panel-explore .lead').innerText.includes('least energy')", timeout=30_000)
+    page.mouse.move(5, 5)
+    until(page, "document.querySelector('#explore-front.live')", timeout=30_000)
+    page.get_by_role("button", name="Fleet").click()
+    until(page, "document.getElementById('panel-explore').innerText.includes('requests/s with')", timeout=60_000)
+
+
 def test_a_new_build_is_offered_without_losing_the_question(fresh, tmp_path):
     import shutil
 

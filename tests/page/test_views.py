@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from steps import booted, sentence, settled, until
 from test_everybody import _axe
@@ -262,7 +264,7 @@ def found(page):
     """Wait until the space is tried and its front stands."""
     until(
         page,
-        "document.querySelector('#explore-front.live') && document.querySelector('.trying').hidden && document.querySelectorAll('#panel-explore .best tbody tr').length > 0",
+        "document.querySelector('#explore-front.live') && document.querySelector('#panel-explore[aria-busy=false]') && document.querySelectorAll('#panel-explore .best tbody tr').length > 0",
         timeout=90_000,
     )
 
@@ -272,7 +274,8 @@ def test_a_design_space_is_tried_and_its_winner_opened(fresh, site):
     booted(page, f"{site}#view=explore")
     found(page)
     text = page.inner_text("#panel-explore")
-    assert "meet the limits" in text and "Best:" in text and "Why not the others" in text
+    assert "Which chips run Meta-Llama-3.1-70B, 8k tokens in and 512 out, at the least cost, with a token within 33" in text
+    assert "meet the limits" in text and "is cheapest: $" in text and "Next: " in text and "Why not the others" in text
     many = page.locator("#panel-explore .best tbody tr").count()
     # A tighter limit on the time of a token leaves no more chips than before, at once, and stands in the link.
     page.evaluate(
@@ -289,6 +292,90 @@ def test_a_design_space_is_tried_and_its_winner_opened(fresh, site):
     page.locator("#panel-explore .best tbody button").click()
     until(page, "roofline.state.form.hardware === 'h200-sxm' && roofline.state.form.tp === '8'", timeout=20_000)
     assert "H200" in sentence(page)
+
+
+def front_of(page) -> dict:
+    """What the chart of the front holds."""
+    return page.evaluate(
+        """() => { for (const d of Bokeh.documents) { const s = d.get_model_by_name("front.points"); if (s) return {x: [...s.data.x], marker: [...s.data.marker]}; } return null; }"""
+    )
+
+
+def slide(page, name: str, at: int):
+    """Move a limit's slider to one of its stops."""
+    page.evaluate("([id, v]) => { const s = document.getElementById(id); s.value = v; s.dispatchEvent(new Event('input', {bubbles: true})); }", [f"x-{name}", str(at)])
+
+
+def test_limits_move_the_front_while_they_slide(fresh, site):
+    page = fresh()
+    booted(page, f"{site}#view=explore")
+    found(page)
+    before = front_of(page)
+    assert "diamond" in before["marker"] and min(before["x"]) >= 1 / 0.033 - 1e-9
+    for at, limit in ((3, 0.015), (1, 0.007), (9, 0.1)):
+        slide(page, "tpot", at)
+        until(page, f"document.querySelector('#x-tpot').getAttribute('aria-valuetext') && document.querySelector('#panel-explore[aria-busy=false]') && document.querySelector('.asked').innerText.includes('{limit * 1e3:g}')")
+        now = front_of(page)
+        assert now["x"] and min(now["x"]) >= 1 / limit - 1e-9 and now != before
+        before = now
+    slide(page, "ttft_alone", 0)
+    until(page, "document.querySelector('#panel-explore[aria-busy=false]') && location.hash.includes('x.ttft_alone=50%20ms')")
+    assert "the first token within 50" in page.inner_text("#panel-explore .asked")
+
+
+def test_the_question_is_in_the_link(fresh, site):
+    """Everything that the form asks, asked again by its link alone."""
+    page = fresh()
+    booted(page, f"{site}#view=explore")
+    found(page)
+    page.select_option("#x-objective", "latency")
+    page.select_option("#x-vendors", "NVIDIA")
+    page.select_option("#x-devices", "4")
+    page.get_by_role("group", name="Weights").get_by_role("button", name="INT4").click()
+    page.get_by_role("group", name="KV cache").get_by_role("button", name="FP8").click()
+    slide(page, "tpot", 4)
+    slide(page, "ttft_alone", 7)
+    page.locator("#panel-explore summary", has_text="More to try").click()
+    asked = {"budget": "40", "user": "60", "batches": "1,8,64", "prompts": "2k,8k", "outputs": "256", "hits": "0,0.5", "drafts": "0,3", "levers": "offload_kv=0.1", "prices": "h100-sxm=1.5", "most_chips": "4", "memory_share": "0.95"}
+    for name, value in asked.items():
+        page.fill(f"#x-{name}", value)
+        page.press(f"#x-{name}", "Tab")
+    page.get_by_role("button", name="+ Add a model").click()
+    page.fill(".picker input", "qwen3-30b")
+    page.keyboard.press("Enter")
+    until(page, "document.querySelector('#explore-cell') && document.querySelector('#panel-explore[aria-busy=false]') && document.querySelectorAll('#explore-cell option').length === 8")
+    page.select_option("#explore-cell", "5")
+    until(page, "location.hash.includes('x.cell=5') && document.querySelector('#panel-explore[aria-busy=false]')")
+    page.wait_for_timeout(400)
+    told, lead, link = page.inner_text("#panel-explore .asked"), page.inner_text("#panel-explore .found"), page.url
+    assert "Qwen3-30B-A3B" in told and "is fastest" in lead
+    again = fresh()
+    booted(again, link)
+    until(again, "document.querySelector('#explore-cell') && document.querySelector('#panel-explore[aria-busy=false]')", timeout=90_000)
+    until(again, "document.querySelector('#explore-cell').value === '5'")
+    assert again.inner_text("#panel-explore .asked") == told and again.inner_text("#panel-explore .found") == lead
+    assert {name: again.input_value(f"#x-{name}") for name in asked} == asked
+    # The winner opens in the calculator with the model of the answer that is shown.
+    again.locator("#panel-explore .found button.solid").click()
+    until(again, "roofline.state.form.model === 'qwen3-30b-a3b' && roofline.state.form.kv", timeout=20_000)
+
+
+def test_the_table_sorts_filters_and_is_saved(fresh, site):
+    page = fresh()
+    booted(page, f"{site}#view=explore")
+    found(page)
+    page.get_by_role("button", name="Tokens/s per user").click()
+    read = "[...document.querySelectorAll('#panel-explore .best tbody tr')].map((r) => Number(r.children[2].innerText.replaceAll(',', '')))"
+    speeds = page.evaluate(read)
+    assert len(speeds) > 5 and speeds == sorted(speeds, reverse=True)
+    page.get_by_role("button", name="Tokens/s per user").click()
+    assert page.evaluate(read) == sorted(speeds)
+    page.fill("#explore-filter", "nvidia")
+    until(page, f"document.querySelectorAll('#panel-explore .best tbody tr').length < {len(speeds)}")
+    with page.expect_download() as saved:
+        page.click("#explore-csv")
+    lines = Path(saved.value.path()).read_text().splitlines()
+    assert saved.value.suggested_filename.endswith(".csv") and lines[0].startswith("model,hardware,") and len(lines) == 1 + len(speeds)
 
 
 def test_why_not_and_a_link_that_asks(fresh, site):
@@ -348,8 +435,23 @@ def test_what_moves_the_answer_and_a_fleet(fresh, site):
     page = fresh()
     booted(page, f"{site}#view=explore&part=tornado")
     until(page, "document.querySelectorAll('#panel-explore .tornado').length > 4", timeout=90_000)
+    page.get_by_role("button", name="Energy").click()
+    until(page, "document.querySelector('#panel-explore .lead').innerText.includes('per output token')")
+    assert "x.goal=energy" in page.url
     page.get_by_role("button", name="Fleet").click()
     until(page, "document.getElementById('panel-explore').innerText.includes('requests/s with')", timeout=60_000)
+    page.select_option("#fleet-mix", "own")
+    page.fill("#fleet-csv", "name,prompt,output,requests_per_s\nonly class,3000,200,4")
+    page.press("#fleet-csv", "Tab")
+    until(page, "document.querySelector('#panel-explore .found').innerText.includes('only class')")
+    page.fill("#fleet-headroom", "0.5")
+    page.press("#fleet-headroom", "Tab")
+    until(page, "document.querySelector('#panel-explore .lead').innerText.includes('50')")
+    lead = page.inner_text("#panel-explore .lead")
+    again = fresh()
+    booted(again, page.url)
+    until(again, "document.querySelector('#panel-explore .lead')", timeout=90_000)
+    assert again.inner_text("#panel-explore .lead") == lead
     page.fill("#fleet-rate", "nothing")
     page.press("#fleet-rate", "Tab")
     until(page, "document.getElementById('fleet-error').textContent.length > 10")
