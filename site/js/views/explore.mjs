@@ -25,6 +25,7 @@ export function view(page) {
   /** @type {HTMLElement} */ let panel;
   /** What the answer on the page was asked with. @type {any} */ let asked = {};
   /** @type {any} */ let key = null;
+  /** The worker that has NumPy; one that is started anew has not. @type {Worker | null} */ let has = null;
   let part = "search", soon = 0;
 
   /** Keep something of this view in the address. @param {string} name @param {string} value */
@@ -43,9 +44,12 @@ export function view(page) {
   }
   async function numpy() {
     busy(true);
+    const { worker } = engine;
+    if (has === worker) return;
     fill(said, t("explore.numpy"));
     progress.removeAttribute("value"); // how much of it has come is not known
     await engine.load("numpy");
+    has = worker;
   }
   const stop = () => { key = null; busy(false); fill(problem, t("explore.stopped")); };
 
