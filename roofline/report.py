@@ -181,6 +181,8 @@ def _warnings(r: Resolved) -> list:
     if arch.assumed:
         listed = ", ".join(f"{f} = {v}" for f, v, _ in arch.assumed[:8])
         add("assumed", f"The config leaves out {len(arch.assumed)} field{'s' if len(arch.assumed) > 1 else ''}; taken from the family's defaults: {listed}{' ...' if len(arch.assumed) > 8 else ''}.")
+    if s.rate and s.prefill_hardware:
+        add("arrivals", "Arrivals are worked out with prompts read on the same chips as the decoding; the separate prefill pool is left out there.")
     if s.draft and r.drafter is None:
         add("speculation", "Drafting is priced as one multi-token-prediction layer of the model's own shape plus its LM head; name a draft model to price that instead.")
     for note in arch.notes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 from . import calibration, memory, roof, serving
@@ -83,7 +84,7 @@ def serve(r: Resolved, prefill: Phase, decode: Phase, plain_limit_s, roofs: roof
         result["speculation"] = {"tokens_per_step": tokens, "draft_s": drafted, "verify_s": decode.limit_s, "plain_tpot_s": plain_limit_s, "speedup": plain_limit_s / limit}
     result["disaggregated"] = pools
     result["mixed_step"] = _mixed(r, roofs) if s.chunk and limit is not None else None
-    result["arrivals"] = _arrivals(r, roofs, e, max_batch, tokens, drafted) if s.rate and limit is not None else None
+    result["arrivals"] = _arrivals(r, roofs, e, max_batch, tokens) if s.rate and limit is not None else None
     return result
 
 
@@ -103,10 +104,10 @@ def _mixed(r: Resolved, roofs: roof.Roofs) -> dict:
             "saved_s": max(alone) + max(pure) - max(both), "steps_per_prompt": steps, "ttft_s": steps * max(both), "tpot_while_prefilling_s": max(both)}
 
 
-def _arrivals(r: Resolved, roofs: roof.Roofs, e, max_batch, tokens: float, drafted: float) -> dict:
+def _arrivals(r: Resolved, roofs: roof.Roofs, e, max_batch, tokens: float) -> dict:
     """Random arrivals at `rate`: where the running batch settles, how busy the engine is and how long requests queue (an estimate).
 
-    At the limits, and as `expected` at what an engine reaches (None without an expectation).
+    At the limits, and as `expected` at what an engine reaches (None without an expectation). A prefill pool of its own is left out.
     """
     s, layout = r.scenario, r.layout
     ceiling = max_batch or s.batch
@@ -117,6 +118,10 @@ def _arrivals(r: Resolved, roofs: roof.Roofs, e, max_batch, tokens: float, draft
         p = Pass(sequences=batch / max(1.0, min(layout.pp, batch)), new_tokens=float(s.draft + 1), start=float(s.prompt), steps=float(max(s.output - 1, 1)), sampled=float(s.draft + 1),
                  pool=layout.pool)
         _, limit, expected = times(r, p, roofs, e)
+        drafted = 0.0
+        if s.draft:
+            single = replace(p, new_tokens=1.0, sampled=1.0)
+            drafted = s.draft * draft_seconds(r, single, roofs, 0.0 if r.drafter else times(r, single, roofs)[1])
         return tuple(None if t is None else token_seconds(limit, drafted, tokens, t / limit) for t in (limit, expected))
 
     # Pipeline stages work on pieces of a prompt, and on a micro-batch each, at once.
@@ -126,7 +131,7 @@ def _arrivals(r: Resolved, roofs: roof.Roofs, e, max_batch, tokens: float, draft
     found = [None if t is None else queue(t, i) for i, t in enumerate((least, likely))]
     for state in filter(None, found):
         state["capacity_per_s"] *= layout.dp
-    return {"rate_per_s": s.rate, "max_batch": ceiling, "basis": "an estimate at the limits: random arrivals, equal requests, prefill first (M/D/1)"} | found[0] | {"expected": found[1]}
+    return {"rate_per_s": s.rate, "max_batch": ceiling, "basis": "an estimate at the limits: random arrivals, equal requests, prefill first (M/D/1), and a wait for a place where the batch is full"} | found[0] | {"expected": found[1]}
 
 
 def lone_prefill(q: Resolved, s, roofs: roof.Roofs):

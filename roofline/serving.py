@@ -113,7 +113,7 @@ def steady_state(rate, prefill_s, step_of, max_batch, output):
     need = lambda b: rate * steps * step_of(b) / (1.0 - share)
     if steps == 0:
         return {"batch": 0.0, "tpot_s": None, "utilisation": share, "prefill_share": share}
-    if need(max_batch) > max_batch:
+    if need(max_batch) >= max_batch:
         return None
     batch = falling_root(lambda b: need(b) - b, 0.0, float(max_batch))
     return {"batch": batch, "tpot_s": step_of(batch) / (1.0 - share), "utilisation": need(max_batch) / max_batch, "prefill_share": share}
@@ -122,17 +122,62 @@ def steady_state(rate, prefill_s, step_of, max_batch, output):
 def queue(rate, prefill_s, step_of, max_batch, output) -> dict:
     """One replica under random arrivals: what it can take, where it settles and how long requests wait (an estimate).
 
-    Arguments as in `steady_state`. capacity_per_s: the rate at which max_batch requests are always in flight. TTFT is the prompt's
-    own time and the wait for those before it (`md1_wait`, `wait_quantile`); e2e adds the steps. All None if it cannot keep up.
+    Arguments as in `steady_state`. capacity_per_s: the rate at which max_batch requests are always in flight. TTFT is the prompt's own
+    time and three waits: for the prompts before it (`md1_wait`, `wait_quantile`), for what is left of the step that runs (half of one,
+    where one runs), and for a place in the batch (`place_wait`, place_wait_s). e2e adds the steps. All None if it cannot keep up.
     """
-    capacity = max_batch / (prefill_s * max_batch + max(output - 1, 0) * step_of(float(max_batch)))
+    steps = max(output - 1, 0)
+    capacity = max_batch / (prefill_s * max_batch + steps * step_of(float(max_batch)))
     state = steady_state(rate, prefill_s, step_of, max_batch, output)
     base = {"capacity_per_s": capacity, "stable": state is not None, "prefill_s": prefill_s}
     if state is None:
-        return base | dict.fromkeys(("batch", "utilisation", "prefill_share", "tpot_s", "ttft_mean_s", "ttft_p50_s", "ttft_p90_s", "ttft_p99_s", "e2e_mean_s"))
-    wait = md1_wait(rate, prefill_s)
-    tail = {f"ttft_p{q}_s": prefill_s + wait_quantile(rate, prefill_s, q / 100) for q in (50, 90, 99)}
-    return base | state | tail | {"ttft_mean_s": prefill_s + wait, "e2e_mean_s": prefill_s + wait + (state["tpot_s"] or 0.0) * (output - 1)}
+        return base | dict.fromkeys(("batch", "utilisation", "prefill_share", "tpot_s", "ttft_mean_s", "ttft_p50_s", "ttft_p90_s", "ttft_p99_s", "e2e_mean_s", "place_wait_s"))
+    wait, step, chance, place = md1_wait(rate, prefill_s), 0.0, 0.0, 0.0
+    if steps:
+        free, settled = 1.0 - state["prefill_share"], state["batch"]
+        nodes = sorted({1.0, max(1.0, settled / 2), max(1.0, settled), max(1.0, (settled + max_batch) / 2), float(max_batch)})
+        took = [step_of(n) for n in nodes]
+        chance, place = place_wait(rate, lambda n: rate * steps * _between(nodes, took, n) / free / n, max_batch)
+        step = free * (1.0 - math.exp(-settled)) * step_of(max(1.0, settled))  # of a running one, times the share of time that one runs
+    late = lambda q: max(wait_quantile(rate, prefill_s, q), place / chance * math.log(chance / (1 - q)) if chance > 1 - q else 0.0)
+    tail = {f"ttft_p{q}_s": prefill_s + q / 100 * step + late(q / 100) for q in (50, 90, 99)}
+    mean = prefill_s + wait + step / 2 + place
+    return base | state | tail | {"ttft_mean_s": mean, "e2e_mean_s": mean + (state["tpot_s"] or 0.0) * steps, "place_wait_s": place}
+
+
+def _between(xs: list, ys: list, x: float) -> float:
+    """The broken line through (xs, ys) at x, flat beyond its ends; xs rise."""
+    if x <= xs[0]:
+        return ys[0]
+    for left, right, low, high in zip(xs, xs[1:], ys, ys[1:]):
+        if x <= right:
+            return low + (high - low) * (x - left) / (right - left)
+    return ys[-1]
+
+
+def place_wait(rate, load, places: int, cells: int = 512) -> tuple:
+    """(chance that a request finds the batch full, mean wait for a place over all requests [s]): an estimate.
+
+    The requests in flight as a birth-death chain: they come at `rate` and, with n in flight, leave at rate / load(n), load being rate
+    x what n requests take to finish one of them. So p(n) = p(n - 1) load(n) up to `places`, and p(n - 1) load(places) beyond, where
+    they queue; by Little's law the wait is their mean number / rate, halved since all requests take as many steps (as M/D/c over
+    M/M/c). Against a simulation of an engine that reads prompts first it is within a factor of 3 from 80 to 98 % of capacity.
+
+    >>> [round(x, 4) for x in place_wait(5.0, lambda n: 0.5 / n, 1)]  # one place of 0.1 s: M/D/1 at 50 %
+    [0.5, 0.05]
+    """
+    full = load(places)
+    if full >= 1:
+        return 1.0, float("inf")
+    count = min(places, cells)
+    width = places / count
+    logs = [0.0]
+    for i in range(count):
+        logs.append(logs[-1] + width * math.log(load(i * width + (width + 1) / 2)))
+    top = max(logs)
+    last = math.exp(logs[-1] - top) / (1.0 - full)
+    chance = last / (width * sum(math.exp(x - top) for x in logs[:-1]) + last)
+    return chance, chance * full / (1.0 - full) / rate / 2.0
 
 
 def wait_quantile(rate, service_s, quantile):

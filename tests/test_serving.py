@@ -131,6 +131,63 @@ def test_the_wait_against_a_simulation():
     assert total / len(gaps) == pytest.approx(serving.md1_wait(rate, service), rel=0.03)
 
 
+def engine(rate, prefill_s, step_of, places, output, requests=12_000):
+    """An engine that reads waiting prompts first, one at a time while there is a place, and else steps: (mean batch, mean TTFT, mean TPOT), simulated."""
+    rng = np.random.default_rng(1)
+    arrivals = np.cumsum(rng.exponential(1 / rate, requests)).tolist()
+    now, steps, held, seen, begun, done, ends, ttft, stay = 0.0, 0, 0.0, 0, 0, 0, [], [], []
+    while done < 0.95 * requests:
+        while seen < requests and arrivals[seen] <= now:
+            seen += 1
+        if begun < seen and len(ends) - done < places:
+            took, here = prefill_s, len(ends) - done
+            now += took
+            ttft.append(now - arrivals[begun])
+            ends.append((steps + output - 1, arrivals[begun]))
+            begun += 1
+        elif len(ends) > done:
+            here = len(ends) - done
+            took = step_of(here)
+            now, steps = now + took, steps + 1
+            while len(ends) > done and ends[done][0] <= steps:
+                stay.append(now - ends[done][1])
+                done += 1
+        else:
+            took, here, now = arrivals[seen] - now, 0, arrivals[seen]
+        held += here * took
+    skip = requests // 10
+    first = np.mean(ttft[skip:])
+    return held / now, first, (np.mean(stay[skip:]) - first) / (output - 1)
+
+
+@pytest.mark.parametrize("prefill_s, base, more, places, output", [(0.03, 0.005, 9e-5, 40, 300), (0.2, 0.02, 1e-3, 8, 50), (0.005, 0.02, 1e-3, 64, 500), (0.01, 0.02, 0.0, 16, 100)])
+def test_the_service_against_a_simulation(prefill_s, base, more, places, output):
+    """Batch, TPOT and TTFT of a simulated engine: at half of its capacity within 15 %; near it, where requests wait for a place and the
+    prompts before them hardly count, TTFT is many times the prompt's own time and the estimate within a factor of 2.5."""
+    step_of = lambda n: base + n * more
+    top = serving.queue(1.0, prefill_s, step_of, places, output)["capacity_per_s"]
+    for share, near in ((0.1, 0.15), (0.5, 0.15), (0.9, None), (0.95, None)):
+        a = serving.queue(share * top, prefill_s, step_of, places, output)
+        batch, ttft, tpot = engine(share * top, prefill_s, step_of, places, output)
+        assert a["batch"] == pytest.approx(batch, rel=0.15) and a["tpot_s"] == pytest.approx(tpot, rel=0.15)
+        assert a["ttft_mean_s"] == pytest.approx(ttft, rel=near) if near else 1 / 2.5 < a["ttft_mean_s"] / ttft < 2.5
+    assert ttft > 5 * prefill_s and a["ttft_p50_s"] <= a["ttft_p90_s"] <= a["ttft_p99_s"]
+
+
+def test_one_place_is_a_plain_queue():
+    """One place of 0.1 s at 5 requests/s is M/D/1 at half load: half of the requests wait, 50 ms on average; a full one waits for ever."""
+    assert serving.place_wait(5.0, lambda n: 0.5 / n, 1) == pytest.approx((0.5, 0.05))
+    assert serving.place_wait(10.0, lambda n: 1.0 / n, 1) == (1.0, math.inf)
+    # Erlang C: 2 places at a load of one each 0.5: a third waits, 1/3 x 0.5 / 0.5 = 1/3 in the queue, half of it as steps are alike.
+    assert serving.place_wait(1.0, lambda n: 1.0 / n, 2) == pytest.approx((1 / 3, 1 / 6))
+
+
+def test_drafts_are_paid_at_the_batch_that_runs():
+    """With one request an hour the step is that of batch 1, whatever batch the scenario names."""
+    quiet = [ask(rate=1e-6, batch=batch, draft=3, draft_model="llama-3.2-1b").serving["arrivals"]["tpot_s"] for batch in (1, 64)]
+    assert quiet[0] == pytest.approx(quiet[1]) == pytest.approx(ask(batch=1, draft=3, draft_model="llama-3.2-1b").serving["tpot_s"], rel=1e-4)
+
+
 @given(st.floats(0.01, 20), st.floats(0.001, 2), st.floats(1.01, 3))
 def test_queues_grow_with_the_rate(rate, service, factor):
     assert serving.md1_wait(rate * factor, service) >= serving.md1_wait(rate, service)
