@@ -91,6 +91,7 @@ def _above(row: Mapping, report: Mapping, result: Mapping) -> list[tuple[float, 
 
 
 def size_mismatch(row: Mapping, model: Mapping) -> str | None:
+    """A sentence where the file states another number of parameters than the scenario's model has, else None."""
     stated = (
         row.get("params")
         or (row["params_b"] * 1e9 if isinstance(row.get("params_b"), (int, float)) else None)
