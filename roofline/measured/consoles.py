@@ -116,19 +116,36 @@ _AIS = {
     "output token throughput": "output_tps",
     "total token throughput": "total_tps",
 }
+_MINDIE = {  # the same table with MindIE's names
+    "firsttokentime": "ttft",
+    "decodetime": "tpot",
+    "generatetime": "e2el",
+    "throughput": "request throughput",
+    "generatespeed": "output token throughput",
+    "generatedtokens": "outputtokens",
+    "returned": "success requests",
+    "failed": "failed requests",
+}
 
 
 def read_aisbench(lines: list[str]) -> Sheet | None:
     """AISBench: latencies with their unit in the cell, and totals under "Common Metric"; its prefill rate is one request's."""
-    tables = pipe_tables(lines, lambda row: row[0] in ("Performance Parameters", "Common Metric") and "Stage" in row)
+    tables = pipe_tables(
+        lines,
+        lambda row: (
+            row[0] in ("Performance Parameters", "Common Metric", "Metric") and (row[1] in ("Stage", "average") or row[1:] == ["Value"])
+        ),
+    )
     said: dict[str, tuple[str, str]] = {}
     for table in tables:
         for _, row, n in table.rows:
-            if n and (m := re.fullmatch(rf"({NUMBER})\s*(ms|us|s|req/s|tokens?/s)?", row[2].strip())):
-                said.setdefault(row[0].strip().lower(), (m[1], m[2] or ""))
+            cell = re.sub(r"[(\[].*", "", row[2 if "Stage" in table.header else 1]).strip()  # without "( 100.0% )"
+            if n and (m := re.fullmatch(rf"({NUMBER})\s*(ms|us|s|req/s|tokens?/s)?", cell)):
+                name = row[0].strip().lower()
+                said.setdefault(_MINDIE.get(name, name), (m[1], m[2] or ""))
     if not {"ttft", "e2el", "output token throughput"} & set(said):
         return None
-    sheet = Sheet("aisbench")
+    sheet = Sheet("mindie" if any(t.rows and t.rows[0][1][0] == "FirstTokenTime" for t in tables) else "aisbench")
     get = lambda key: number(said[key][0]) if key in said else None  # noqa: E731
     if get("success requests") == 0:
         sheet.warn("no_completed_requests", "0 requests succeeded; its rates are no measurement")

@@ -207,6 +207,11 @@ def _record(sheet: Sheet, record: dict) -> None:
         _add(sheet, key if classify(key) else " ".join(path[-2:]), value, None, ".", facts)
 
 
+_IN_LINE = re.compile(
+    rf"(?:^|[,;|]|\s{{2,}})\s*([A-Za-z][A-Za-z /-]{{2,30}})\s*[:=]\s*({NUMBER})\s*(tok(?:en)?s?\s*/\s*s(?:ec(?:ond)?)?|t/s|tps|ms|s)\b"
+)
+
+
 def _pairs(sheet: Sheet, lines: list[str]) -> None:
     found = []
     wish = None  # the indentation of a heading whose lines are wishes
@@ -233,6 +238,9 @@ def _pairs(sheet: Sheet, lines: list[str]) -> None:
                     m[0],
                 )
             )
+        elif len(line) < 300:  # several in one line, each with its unit: "Prefill: 1234.5 t/s | Decode: 56.7 t/s"
+            parts = _IN_LINE.findall(line)
+            found += [(f"{name} ({unit})", value, line) for name, value, unit in parts if len(parts) > 1]
     mark = decimal_mark(v for _, v, _ in found)
     facts = _facts({name: value for name, value, _ in found})
     for line in lines:

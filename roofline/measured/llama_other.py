@@ -210,6 +210,15 @@ def read_ollama(lines: list[str], records: list) -> Sheet | None:
                 block = {}
     if block.get("eval count") or block.get("prompt eval rate"):
         seen = _ollama_block(sheet, block) or seen
+    said = {}
+    for line in lines:  # llm-benchmark, which asks an ollama server; its averages over the prompts follow the single ones
+        if match := re.match(rf"\W*(Prompt eval|Response|Prompt tokens|Response tokens):\s*({NUMBER})(?:\s*(t/s))?\s*$", line):
+            said[match[1], bool(match[3])] = match[2]
+    if ("Prompt eval", True) in said and ("Response", True) in said:
+        seen = True
+        prompt, answer = said["Prompt eval", True], said["Response", True]
+        sheet.row("prefill_tps", number(prompt), f"{prompt} t/s", n_prompt=whole(said.get(("Prompt tokens", False))))
+        sheet.row("decode_tps", number(answer), f"{answer} t/s", n_gen=whole(said.get(("Response tokens", False))))
     for line in lines:
         if match := re.search(r"\bollama\s+run\s+(?:--?\w+\s+)*([\w./:-]+)", line):
             sheet.fact(model=match[1], quant=quant_in_name(match[1]))

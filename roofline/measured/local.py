@@ -70,7 +70,9 @@ def _mlx_run(sheet: Sheet, m: re.Match, prompt, gen, batch, trials) -> None:
 
 # ---- MLC ------------------------------------------------------------------------------------------------------
 
-_MLC = re.compile(rf"prefill:\s*({NUMBER})\s*tok/s,\s*decode:\s*({NUMBER})\s*tok/s", re.I)
+_MLC = re.compile(
+    rf"prefill:\s*({NUMBER})\s*tok(?:ens?)?/s(?:ec)?,\s*decod(?:e|ing):\s*({NUMBER})\s*tok(?:ens?)?/s(?:ec)?", re.I
+)
 _MLC_STEP = re.compile(rf"\[i: (\d+)\] decoding-time=({NUMBER})ms tok/s: ({NUMBER})\.?\s*$")
 
 
@@ -79,7 +81,7 @@ def read_mlc(lines: list[str]) -> Sheet | None:
     sheet = Sheet("mlc-llm")
     steps: list[re.Match] = []
     for line in lines:
-        if "decode:" in line and (m := _MLC.search(line)):
+        if "decod" in line and (m := _MLC.search(line)):
             sheet.row("prefill_tps", number(m[1]), f"{m[1]} tok/s")
             sheet.row("decode_tps", number(m[2]), f"{m[2]} tok/s")
         elif "decoding-time=" in line and (m := _MLC_STEP.search(line)):

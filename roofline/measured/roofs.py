@@ -140,6 +140,15 @@ def read_stream(lines: list[str]) -> Sheet | None:
     return sheet if sheet.rows else None
 
 
+def read_intel_mlc(lines: list[str]) -> Sheet | None:
+    """Intel Memory Latency Checker: peak bandwidths by mix of reads and writes, in MB/s of 1e6 bytes."""
+    sheet = Sheet("intel-mlc")
+    for line in lines:
+        if m := re.match(rf"\W*(ALL Reads|\d:\d Reads-Writes|Stream-triad like)\s*:\s*({NUMBER})\s*$", line):
+            sheet.row("bandwidth_gbs", number(m[2]), m[2], scale=1e-3, test=m[1])
+    return sheet if sheet.rows else None
+
+
 _CLPEAK = {
     "global memory bandwidth (gbps)": "bandwidth_gbs",
     "single-precision compute (gflops)": "gflops",

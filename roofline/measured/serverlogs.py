@@ -93,3 +93,28 @@ def read_progress(lines: list[str]) -> Sheet | None:
     if sheet.rows:
         sheet.warn("progress_bar_rates", "the rates stand in a progress bar: tokens over the whole time, both phases in it")
     return sheet if sheet.rows else None
+
+
+def read_multi_turn(lines: list[str]) -> Sheet | None:
+    """vLLM's benchmark_serving_multi_turn: a table of statistics with the mean in its second column."""
+    head = next((i for i, line in enumerate(lines) if line.split()[:3] == ["count", "mean", "std"]), None)
+    if head is None:
+        return None
+    said = {
+        words[0]: words[1:] for line in lines[head + 1 : head + 40] if len(words := line.split()) > 3 and re.fullmatch(r"[a-z_]+", words[0])
+    }
+    if not {"ttft_ms", "tpot_ms"} <= set(said):
+        return None
+    sheet = Sheet("vllm")
+    mean = lambda key: number(said[key][1]) if key in said else None  # noqa: E731
+    count = number(said["ttft_ms"][0])
+    own = {
+        "num_prompts": int(count) if count and count < 1e9 else None,
+        "mean_input_len": mean("input_num_tokens"),
+        "mean_output_len": mean("output_num_tokens"),
+    }
+    rate = next((m[1] for line in lines if (m := re.match(rf"\W*requests_per_sec\s*=\s*({NUMBER})", line))), None)
+    sheet.row("request_tps", number(rate), rate, **own)
+    for key, metric, into in (("ttft_ms", "ttft_ms", "rows"), ("tpot_ms", "tpot_ms", "rows"), ("latency_ms", "e2e_ms", "more")):
+        sheet.row(metric, mean(key), said[key][1] if key in said else None, stat="mean", into=into, **own)
+    return sheet
