@@ -261,12 +261,12 @@ def _sources(data: dict) -> list:
             "the scenario, or what engines use with these weights",
         )
     )
-    if data["hardware"].get("usd_per_hour") is not None:
+    if data["cost"].get("usd_per_hour") is not None:
         rows.append(
             (
                 "price",
-                f"${format_number(data['hardware']['usd_per_hour'])} an hour for one chip",
-                data["hardware"].get("price_source") or "given by the user",
+                f"${format_number(data['cost']['usd_per_hour'] / data['layout']['devices'])} an hour for one chip",
+                "given by the user" if data["cost"]["source"] == "given" else data["cost"]["source"],
             )
         )
     if data["expectation"]:

@@ -180,8 +180,14 @@ def _place(report: dict, what: str, name: str) -> list:
             {"key": "intensity.ridge", "values": {"ridge": format_number(report["hardware"]["ridge_flops_per_byte"]), "bound": phase["bound"]}}]
 
 
+def _chip_hour(report: dict):
+    """What the bill takes for an hour of one chip [USD/h], power and purchase included; None if nobody says."""
+    whole = (report["cost"] or {}).get("usd_per_hour")
+    return None if whole is None else whole / report["layout"]["devices"]
+
+
 def _cost(report: dict) -> list:
-    price, rate = report["hardware"].get("usd_per_hour"), report["serving"]["tokens_per_s"]
+    price, rate = _chip_hour(report), report["serving"]["tokens_per_s"]
     value = (report["cost"] or {}).get("usd_per_million_output_tokens")
     if price is None or rate is None or value is None:
         return [{"key": "cost.unknown", "values": {}}]
@@ -203,7 +209,9 @@ def _constants(report: dict, key: str) -> list:
             rows.append(chip(h.get("link") or "link", format_quantity(h["link_bytes_per_s"], "B/s"), "link_gbs"))
     if key in ("memory", "max_batch", "max_context"):
         rows = [chip("memory", _b(h["memory_bytes"]), "memory_gb")]
-    if key == "cost" and h.get("usd_per_hour") is not None:
-        rows = [{"name": "price", "value": f"${format_number(h['usd_per_hour'])}/h", "source": h.get("price_source", ""), "url": "", "date": str(h.get("retrieved", "")), "grade": "", "unsure": False}]
+    if key == "cost" and _chip_hour(report) is not None:
+        source = report["cost"]["source"]
+        listed = source == h.get("price_source")  # else the user gave it
+        rows = [{"name": "price", "value": f"${format_number(_chip_hour(report))}/h", "source": source, "url": "", "date": str(h.get("retrieved", "")) if listed else "", "grade": "", "unsure": False}]
     rows.append({"name": m["name"], "value": count(m["parameters"]["total"]), "source": m.get("source", ""), "url": "", "date": "", "grade": "", "unsure": False})
     return rows

@@ -201,6 +201,10 @@ def _warnings(r: Resolved) -> list:
         add("hardware", f"The figures of {chip.name} are estimates (grade {chip.grade}): {chip.source}.")
     elif low:
         add("hardware", f"Some figures of {chip.name} are less sure than the rest: {', '.join(low)}.")
+    if s.usd_per_kwh and chip.tdp_w is None:
+        add("cost", f"The power of {chip.name} is not known, so its electricity costs nothing here.")
+    if s.usd_per_kwh and s.usd_per_hour is None and s.purchase_usd is None:
+        add("cost", "Electricity is part of the price an hour; its own price counts only beside a price that you give, for an hour or to buy.")
     if s.imbalance > 1 and r.layout.ep == 1:
         add("imbalance", f"An imbalance of experts changes nothing with expert parallelism of 1: {'every chip cuts each expert alike' if r.layout.tp > 1 else 'each replica holds all experts itself'}.")
     if chip.memory_bytes is None:

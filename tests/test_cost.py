@@ -44,6 +44,15 @@ def test_owning():
     assert r.cost["usd_per_hour"] == pytest.approx(60_000 / 26_280 + 0.091)
 
 
+def test_electricity_that_does_not_count_is_told():
+    """A catalogue price holds its power already, and a chip of unknown power draws none; both are said."""
+    told = lambda **more: [w["text"] for w in ask(usd_per_kwh=0.2, **more).warnings if w["code"] == "cost"]
+    assert len(told()) == 1 and not told(usd_per_hour=2.0) and not told(purchase_usd=30_000.0)
+    unknown = next(i for i in ids() if chip(i).tdp_w is None and (chip(i).memory_bytes or 0) > 40e9)
+    assert "not known" in told(hardware=unknown, usd_per_hour=2.0)[0]
+    assert ask(usd_per_kwh=0.2).cost["usd_per_hour"] == chip("h100-sxm").usd_per_hour
+
+
 def test_breaking_even_with_an_api():
     """At 1 USD a million, 3.60 USD/h of chips need 1,000 tokens/s; the share is that over what the deployment puts out."""
     r = ask(batch=8, usd_per_hour=3.6, api_usd_per_million=1.0)

@@ -71,3 +71,16 @@ def test_weights_are_told_by_kind():
 
 def test_recurrent_layers_keep_a_state_instead():
     assert "kv.state" in steps(SCENARIOS["recurrent"], "kv_token")
+
+
+@pytest.mark.parametrize("more, price", [({"usd_per_hour": 2.0, "usd_per_kwh": 0.5, "pue": 1.5}, 2 + 0.7 * 1.5 * 0.5), ({"purchase_usd": 26280.0, "years": 3.0}, 1.0), ({}, None)])
+def test_the_bill_is_worked_out_from_the_price_it_uses(more, price):
+    """An hour of one chip as billed, power or purchase included, and where that is from; the catalogue's price only where it is used."""
+    report = evaluate(Scenario(batch=8, dp=2, **more)).to_dict()
+    found = explain(report, "cost")
+    value = found["steps"][0]["values"]
+    row = next(c for c in found["constants"] if c["name"] == "price")
+    price = price or report["hardware"]["usd_per_hour"]
+    assert value["price"] == f"{price:.3g}" or float(value["price"]) == pytest.approx(price, rel=5e-3)
+    assert row["source"] == report["cost"]["source"] and (row["source"].startswith("AWS")) is (not more)
+    assert report["cost"]["usd_per_million_output_tokens"] == pytest.approx(price * 2 / 3600 / report["serving"]["tokens_per_s"] * 1e6)
