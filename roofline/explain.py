@@ -69,16 +69,24 @@ def _phase(report: dict, name: str) -> list:
     """The three times of a phase and the largest."""
     phase, h, layout = report[name], report["hardware"], report["layout"]
     parts, moved, tp = phase["limit_parts_s"], phase["bytes"], layout["tp"]
+    # A decode step is a round for each micro-batch, and the times are those of one; in prefill all stages compute at once.
+    rounds = min(layout["pp"], report["scenario"].get("batch", 1)) if name == "decode" else 1
+    chips = tp * (layout["pp"] if name == "prefill" else 1)
+    flops, weights, cache = phase["flops"] / rounds, moved["weights"] / rounds, (moved["kv_read"] + moved["kv_write"]) / rounds
     steps = [{"key": f"work.{name}", "values": {"flops": format_quantity(phase["flops"], "FLOP"), "tokens": whole(phase["tokens"]), "context": whole(phase["context"])}}]
+    if rounds > 1:
+        steps.append({"key": "rounds", "values": {"rounds": str(rounds), "flops": format_quantity(flops, "FLOP")}})
     per_chip = parts["memory"] * h["bandwidth_bytes_per_s"]
-    steps.append({"key": "time.memory", "values": {"weights": _b(moved["weights"]), "kv": _b(moved["kv_read"] + moved["kv_write"]), "chips": str(tp), "per_chip": _b(per_chip),
-                                                   "bandwidth": format_quantity(h["bandwidth_bytes_per_s"], "B/s"), "result": _s(parts["memory"])}})
-    reached = phase["flops"] / parts["compute"] if parts["compute"] else None
-    steps.append({"key": "time.compute", "values": {"flops": format_quantity(phase["flops"], "FLOP"), "chips": str(tp), "format": report["formats"]["compute_roof"].upper(),
+    # Copies of the cache, stages in turn, uneven experts and host memory make a chip's part another one than an even share.
+    even = abs((weights + cache) / tp / per_chip - 1) < 0.01 if per_chip else True
+    steps.append({"key": "time.memory" if even else "time.memory.uneven", "values": {
+        "weights": _b(weights), "kv": _b(cache), "chips": str(tp), "per_chip": _b(per_chip), "bandwidth": format_quantity(h["bandwidth_bytes_per_s"], "B/s"), "result": _s(parts["memory"])}})
+    reached = flops / chips / parts["compute"] if parts["compute"] else None
+    steps.append({"key": "time.compute", "values": {"flops": format_quantity(flops, "FLOP"), "chips": str(chips), "format": report["formats"]["compute_roof"].upper(),
                                                     "peak": format_quantity(report["formats"]["compute_peak_flops_per_s"], "FLOP/s"), "reached": format_quantity(reached, "FLOP/s"), "result": _s(parts["compute"])}})
     for key in ("network", "host"):
         if parts.get(key):
-            steps.append({"key": f"time.{key}", "values": {"bytes": _b(phase["link_bytes"]), "link": h.get("link") or "–", "result": _s(parts[key])}})
+            steps.append({"key": f"time.{key}", "values": {"bytes": _b(phase["link_bytes"] / rounds), "link": h.get("link") or "–", "result": _s(parts[key])}})
     steps.append({"key": f"limit.{name}", "values": {"bound": phase["bound"], "result": _s(phase["limit_s"])}})
     return steps
 
@@ -117,9 +125,8 @@ def _utilisation(report: dict, _arch) -> list:
     step = report["decode"]
     if not step or step["limit_s"] is None:
         return [{"key": "untimed", "values": {}}]
-    return [*_flops(report, None), *_place(report, "rate", "decode"),
-            {"key": "utilisation", "values": {"reached": format_quantity(step["attainable_flops_per_s"], "FLOP/s"), "format": report["formats"]["compute_roof"].upper(),
-                                              "peak": format_quantity(report["formats"]["compute_peak_flops_per_s"], "FLOP/s"), "result": _p(step["compute_utilisation"])}}]
+    return [*_flops(report, None), *(s for s in _phase(report, "decode") if s["key"] in ("rounds", "time.compute")),
+            {"key": "utilisation", "values": {"compute": _s(step["limit_parts_s"]["compute"]), "time": _s(step["limit_s"]), "result": _p(step["compute_utilisation"])}}]
 
 
 def _weights(report: dict, _arch) -> list:
@@ -157,8 +164,9 @@ def _room(report: dict, key: str) -> list:
     mem = report["memory"]
     if mem["available_bytes"] is None or mem[key] is None:
         return [{"key": "room.unknown", "values": {}}]
-    return [{"key": f"room.{key}", "values": {"available": _b(mem["available_bytes"]), "weights": _b(mem["weights_bytes"]), "sequence": _b(mem["kv_bytes_per_sequence"]),
-                                              "batch": whole(report["scenario"].get("batch", 1)), "result": whole(mem[key])}}]
+    batch, chips = report["scenario"].get("batch", 1), report["layout"]["tp"] * report["layout"]["pp"]
+    return [{"key": f"room.{key}", "values": {"available": _b(mem["available_bytes"]), "weights": _b(mem["weights_bytes_per_device"] * chips), "sequence": _b(mem["kv_bytes_stored"] / batch),
+                                              "batch": whole(batch), "result": whole(mem[key])}}]
 
 
 _COUNTS = {"ridge": _ridge, "bytes": _bytes, "flops": _flops, "utilisation": _utilisation, "weights": _weights, "kv_token": _kv_token,

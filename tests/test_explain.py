@@ -48,7 +48,31 @@ def test_the_place_on_the_chart():
     assert intensity["result"] == "32.7" and steps(SERVE, "intensity.decode")["intensity.ridge"]["bound"] == "memory"
     # Half of 5.14 TFLOP in 16.4 ms on each of two chips, against 1979 TFLOP/s
     assert steps(SERVE, "rate.decode")["rate"]["result"] == "157 TFLOP/s"
-    assert steps(SERVE, "utilisation")["utilisation"]["result"] == "9.11 %"
+    # 4.45 TFLOP of FP8 products at 1979 TFLOP/s and 693 GFLOP of attention at half of that, on two chips: 1.49 ms of 16.4
+    assert steps(SERVE, "utilisation")["utilisation"] == {"compute": "1.49 ms", "time": "16.4 ms", "result": "9.11 %"}
+
+
+def number(text: str) -> float:
+    """What a written quantity is worth: "5.14 TFLOP/s" is 5.14e12."""
+    value, unit = text.replace(",", "").split()
+    scale = {"p": 1e-12, "n": 1e-9, "µ": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
+    return float(value) * (1.0 if unit in ("s", "B", "FLOP", "B/s", "FLOP/s") else scale[unit[0]])
+
+
+@pytest.mark.parametrize("name", [n for n in SCENARIOS if n != "misfit"])
+@pytest.mark.parametrize("more", [{}, {"batch": 12, "pp": 2, "devices": None, "tp": 4}, {"batch": 3, "pp": 4, "devices": None, "tp": 2}])
+def test_the_sums_that_are_shown_come_out(name, more):
+    """Work / (chips x rate) and bytes / chips / bandwidth are the times beside them, and no chip is said to pass its peak."""
+    scenario = SCENARIOS[name].replace(memory=1e15, **({} if name == "windowed" else more))
+    for key in ("ttft", "tpot"):
+        shown = steps(scenario, key)
+        work = shown["time.compute"]
+        assert number(work["flops"]) / int(work["chips"]) / number(work["reached"]) == pytest.approx(number(work["result"]), rel=0.02)
+        assert number(work["reached"]) <= 1.01 * number(work["peak"])
+        moved = shown.get("time.memory") or shown["time.memory.uneven"]
+        assert number(moved["per_chip"]) / number(moved["bandwidth"]) == pytest.approx(number(moved["result"]), rel=0.02)
+        if "time.memory" in shown:
+            assert (number(moved["weights"]) + number(moved["kv"])) / int(moved["chips"]) == pytest.approx(number(moved["per_chip"]), rel=0.02)
 
 
 def test_the_work_and_the_bytes_of_a_step():
@@ -62,6 +86,11 @@ def test_the_work_and_the_bytes_of_a_step():
 def test_what_fits():
     assert steps(SERVE, "max_batch")["room.max_batch"]["result"] == "74"
     assert steps(SCENARIOS["misfit"], "max_batch")["room.max_batch"]["result"] == "0"
+    # With half of the weights in host memory the rest of them is what is there; with tensor parallelism 16 a cache of 8 heads is there twice.
+    half = steps(SERVE.replace(devices=1, offload=0.5), "max_batch")["room.max_batch"]
+    assert number(half["weights"]) == pytest.approx(70.6e9 / 2 + 1.05e9 * 1.5, rel=0.02)
+    twice = steps(SERVE.replace(devices=16), "max_batch")["room.max_batch"]
+    assert number(twice["sequence"]) == pytest.approx(2 * 327_680 * 8512, rel=0.01)
 
 
 def test_weights_are_told_by_kind():
