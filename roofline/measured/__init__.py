@@ -55,8 +55,11 @@ def read(data: bytes, name: str = "") -> Reading:
     found = jsonish.find(text if is_json else short, shown)
     cleaned = plain(short)
     lines = lines_of(cleaned)
-    if not found.values and "{" in cleaned and (undressed := "\n".join(lines)) != text:
+    undressed = "\n".join(lines)
+    if not found.values and "{" in cleaned and undressed != text:
         found = jsonish.find(undressed, shown)  # JSON inside a quote, a web page or a colour terminal
+    if not found.values and re.search("[{,] *[“”„]", cleaned):  # quotes that a word processor bent
+        found = jsonish.find(re.sub("[“”„]", '"', undressed), shown)
     records = [v for v in found.values if isinstance(v, dict)]
     counts = {lines_of(plain(line))[0]: n for line, n in list(counts.items())[:2000]}
     document = _Document(text if is_json else cleaned, lines, records, found.damaged, counts)
@@ -96,6 +99,7 @@ _READERS = (
     (("batch size", "batch_size"), lambda d: sglang.read_one_batch_server(d.lines, d.records)),
     (("successful_requests",), lambda d: sglang.read_offline(d.records)),
     (("PERFORMANCE ", "GENERAL OVERVIEW", "performance"), lambda d: trtllm.read_bench(d.lines, d.records)),
+    (("OP tokens/sec",), lambda d: trtllm.read_core_model(d.lines)),
     (('"avg"',), lambda d: loadtests.read_genai_json(d.records)),
     (("time_to_first_token",), lambda d: loadtests.read_aiperf_records(d.records)),
     (("results_",), lambda d: loadtests.read_llmperf(d.records)),

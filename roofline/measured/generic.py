@@ -225,7 +225,7 @@ def _pairs(sheet: Sheet, lines: list[str]) -> None:
             continue
         if len(line) < 300 and (
             m := re.match(
-                rf"^\W{{0,20}}?([A-Za-z][^:=]{{1,70}}?)\W{{0,3}}\s*[:=][\s*\x22'`|]{{0,6}}({NUMBER})\s*(tok(?:en)?s?\s*/\s*s(?:ec(?:ond)?)?|"
+                rf"^\W{{0,20}}?([A-Za-z][^:=]{{1,70}}?)\W{{0,3}}\s*[:=][\s*\x22'`|]{{0,6}}({NUMBER})\s*([kK]?tok(?:en)?s?\s*/\s*s(?:ec(?:ond)?)?|"
                 rf"tokens per second|t/s|tps|ms(?:/tok(?:en)?)?|s(?:ec(?:onds?)?)?(?:/tok(?:en)?)?|us|ns|req/s)?\W{{0,3}}$",
                 line,
                 re.I,
@@ -251,5 +251,5 @@ def _pairs(sheet: Sheet, lines: list[str]) -> None:
         if (test := parse_test(name.split("(")[0])) and re.search(r"(?:tok(?:en)?s?|t)\s*/\s*s", line):
             metric = test.pop("metric")
             sheet.row(metric, number(value, mark), value, test=name.split("(")[0].strip(), **test, **facts)
-        else:
-            _add(sheet, name, value, value, mark, facts)
+        elif not any(r["raw"] == value and (label := classify(name)) and label.metric == r["metric"] for r in sheet.rows[:50]):
+            _add(sheet, name, value, value, mark, facts)  # the same figure under two names counts once

@@ -199,25 +199,26 @@ def read_ncu_text(lines: list[str]) -> Sheet | None:
 
 # ---- Nsight Systems, nvprof -----------------------------------------------------------------------------------
 
-_API = re.compile(r"^(?:cuda[A-Z]|cu[A-Z]|hip[A-Z]|hsa_|__hip|clEnqueue|vk[A-Z]|ioctl|poll|sem_|pthread|read$|write$|futex|epoll)")
+_API = re.compile(r"^(?:Copy(?:Host|Device)To(?:Host|Device)|cuda[A-Z]|cu[A-Z]|hip[A-Z]|hsa_|__hip|clEnqueue|vk[A-Z]|ioctl|poll|sem_|pthread|read$|write$|futex|epoll)")
 
 
 def read_nsys(lines: list[str]) -> Sheet | None:
     """`nsys stats`: the GPU kernel summary (CSV or columns); API, OS and memory tables have the same shape and are left out."""
 
     def columns(row: list[str]) -> bool:
-        return any(re.match(r"Total Time", c) for c in row) and "Instances" in row and "Name" in row
+        return any(re.match(r"Total Time", c) for c in row) and "Instances" in row and ("Name" in row or "Operation" in row)
 
     found: list[tuple[str, str, str, float]] = []
     values: list[str] = []
-    for table in delimited(lines, lambda row: any(c.startswith(("Total Time", "Duration (")) for c in row) and "Name" in row):
+    for table in delimited(lines, lambda row: any(c.startswith(("Total Time", "Duration (")) for c in row) and ("Name" in row or "Operation" in row)):
         total = next((c for c in table.header if c.startswith(("Total Time", "Duration ("))), "")
         scale = _header_seconds(total)
         if "Instances" not in table.header and not ("GrdX" in table.header or "Kernel Dur" in " ".join(table.header)):
             continue
         for _, r, n in as_records(table):
-            if not _API.match(r["Name"]) and not (r["Name"].startswith("[CUDA mem")):
-                found.append((r["Name"], r[total], r.get("Instances", str(n)), scale))
+            name = r.get("Name") or r.get("Operation") or ""
+            if not _API.match(name) and not name.startswith("[CUDA mem"):
+                found.append((name, r[total], r.get("Instances", str(n)), scale))
                 values.append(r[total])
     if not found:
         found = _nsys_columns(lines, columns)

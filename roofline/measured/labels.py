@@ -72,6 +72,9 @@ def classify(label: str) -> Label | None:
     text = words(label)
     if not text or len(label) > 160:
         return None
+    thousands = re.search(r"\bk ?(?=tok(?:ens?)? s\b|tps\b)", text)
+    if thousands:
+        text = text[: thousands.start()] + text[thousands.end() :]
     if _NOT_MEASURED.search(text.replace("sample s per", "")):
         return None
     stat = None
@@ -84,7 +87,7 @@ def classify(label: str) -> Label | None:
         stat = "median" if digits == "50" and not match[2] else f"p{digits}" + (f".{match[2]}" if match[2] else "")
     rate = _rate(text)
     if rate:
-        return Label(rate, stat, 1 / 60 if re.search(r"\bper min(?:ute)?\b", text) else 1.0)
+        return Label(rate, stat, 1 / 60 if re.search(r"\bper min(?:ute)?\b", text) else 1000.0 if thousands else 1.0)
     time = _time(text)
     if time:
         return Label(time, stat, _time_scale(text, 1.0 if time == "latency_s" else 1e-3))

@@ -16,6 +16,8 @@ def read_likwid(lines: list[str]) -> Sheet | None:
     found = {}
     metric_lines = []
     for line in lines:
+        if "[" in line and "," in line and "|" not in line:  # CSV: the commas part the cells
+            line = line.rstrip(", ").replace(",", " | ")
         if m := re.match(r"\W*(MByte/s|MFlops/s|Using|Test|CPU name):?\s*(.+?)\s*$", line):
             found.setdefault(m[1], m[2])
         if m := re.match(

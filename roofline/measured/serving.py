@@ -10,7 +10,7 @@ import re
 from .jsonish import number_of, text_of
 from .labels import classify
 from .reading import Sheet
-from .values import NUMBER, decimal_mark, number
+from .values import NUMBER, Decimal, decimal_mark, number
 
 _TITLE = re.compile(r"={4,}\s*(.{3,60}?)\s*={4,}")
 _PAIR = re.compile(
@@ -205,9 +205,8 @@ def read_results(records: list, damaged: bool = False) -> Sheet | None:
     """`vllm bench serve --save-result`, SGLang bench_serving JSON lines and the many clients that copied their keys."""
     mine = [
         r
-        for r in records
-        if isinstance(r, dict)
-        and "successful_requests" not in r  # SGLang's offline bench
+        for r in (_numbers(r) for r in records if isinstance(r, dict) and ("request_throughput" in r or "request_inthroughput" in r))
+        if "successful_requests" not in r  # SGLang's offline bench
         and (number_like(r, "request_throughput") or number_like(r, "request_inthroughput"))
         and (number_like(r, "output_throughput") or "total_output_tokens" in r)
     ]
@@ -219,11 +218,18 @@ def read_results(records: list, damaged: bool = False) -> Sheet | None:
         for r in mine
     )
     sheet = Sheet("sglang" if sglang else "vllm")
-    for record in mine:
+    for record in mine[:2000]:
         _result(sheet, record)
     if damaged:
         sheet.warn("truncated", "the file breaks off inside a record; only whole records are read")
     return sheet
+
+
+def _numbers(record: dict) -> dict:
+    """The record with numbers in place of texts that spell one, as some pipelines write them."""
+    if not isinstance(record.get("request_throughput"), str):
+        return record
+    return {k: Decimal(v) if isinstance(v, str) and re.fullmatch(r"-?\d{1,15}(?:\.\d{1,20})?", v) else v for k, v in record.items()}
 
 
 def number_like(record: dict, key: str) -> bool:
@@ -293,6 +299,12 @@ def read_throughput(lines: list[str], records: list) -> Sheet | None:
     sheet = Sheet("vllm")
     facts = _settings(lines)
     for line in lines:
+        if "Throughput:" in line and (m := re.fullmatch(rf"\W*Throughput:\s*({NUMBER})\s*requests/s\s*", line)):
+            # The serving benchmark of 2023; its "latency per output token" is the whole latency over the tokens, prefill included.
+            if any("Average latency per output token" in other for other in lines):
+                sheet.row("request_tps", number(m[1]), f"{m[1]} requests/s")
+                sheet.fact(request_rate=facts.get("request_rate"))
+            continue
         if "Throughput:" not in line or not (m := _THROUGHPUT.search(line)):
             continue
         sheet.row("request_tps", number(m[1]), f"{m[1]} requests/s")

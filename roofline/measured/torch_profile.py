@@ -114,7 +114,7 @@ def read_trace(records: list, damaged: bool = False) -> Sheet | None:
         if category(e) in ("cpu_op", "operator") and (i := args(e).get("External id", args(e).get("external id"))) is not None:
             operators.setdefault(i, e)
     kernels = [e for e in events if category(e) == "kernel" and number_of(e, "dur")]
-    copies = [e for e in events if category(e) == "gpu_memcpy" and number_of(e, "dur")]
+    copies = [e for e in events if category(e) in ("gpu_memcpy", "memcpy") and number_of(e, "dur")]
     groups: dict = {}
     for e in kernels:
         op = operators.get(args(e).get("External id", args(e).get("external id")))

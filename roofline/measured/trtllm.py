@@ -7,7 +7,7 @@ import re
 from .jsonish import number_of, text_of
 from .labels import classify
 from .reading import Sheet
-from .tables import as_records, delimited
+from .tables import as_records, delimited, pipe_tables
 from .values import NUMBER, decimal_mark, number, whole
 
 _PAIR = re.compile(rf"^\W{{0,20}}?([A-Za-z][^:|]{{2,80}}?)\s*:\s*\|?\s*({NUMBER}|inf|nan|N/A|None)\s*\|?\s*$")
@@ -226,3 +226,28 @@ def _manager(sheet: Sheet, p: dict[str, str]) -> None:
     accepted = number(get("avg_acceptance_rate"))
     if accepted and accepted > 1:
         sheet.fact(speculative=True, acceptance_length=accepted)
+
+
+def read_core_model(lines: list[str]) -> Sheet | None:
+    """benchmark_core_model.py of the Triton backend: a table of "Stat" and "Value"; OP tokens are generated ones."""
+    said = {
+        table_row[0].strip().lower(): table_row[1].strip()
+        for table in pipe_tables(lines, lambda row: [c.strip() for c in row] == ["Stat", "Value"])
+        for _, table_row, n in table.rows
+        if n
+    }
+    if not {"requests/sec", "op tokens/sec"} <= set(said):
+        return None
+    sheet = Sheet("tensorrt-llm")
+    requests = whole(said.get("total requests"))
+    own = {
+        "mean_input_len": number(said.get("avg. ip tokens per request")),
+        "mean_output_len": number(said.get("avg. op tokens per request")),
+        "concurrency": number(said.get("avg. inflight requests")),
+        "num_prompts": requests,
+    }
+    own = {k: v for k, v in own.items() if v is not None}
+    sheet.row("request_tps", number(said["requests/sec"]), said["requests/sec"], **own)
+    sheet.row("output_tps", number(said["op tokens/sec"]), said["op tokens/sec"], aggregate=True, **own)
+    sheet.row("e2e_ms", number(said.get("avg. latency (ms)")), said.get("avg. latency (ms)"), stat="mean", into="more")
+    return sheet
