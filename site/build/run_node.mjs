@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { gunzipSync } from "node:zlib";
-import { atMemoryBirth, xorWithFresh } from "../js/memory.mjs";
+import { withImage } from "../js/memory.mjs";
 
 const [dist, mode] = [resolve(process.argv[2]), process.argv[3]];
 const index = readFileSync(`${dist}/index.html`, "utf-8");
@@ -18,7 +18,7 @@ if (mode === "snapshot") {
   const image = new Uint8Array(gunzipSync(readFileSync(`${dist}/${build.snapshot.path}`)));
   const empty = join(mkdtempSync(join(tmpdir(), "roofline-")), "empty.zip");
   writeFileSync(empty, "");
-  Object.assign(options, { _loadSnapshot: image, stdLibURL: empty, createPyodideModule: atMemoryBirth(create, (fresh) => xorWithFresh(image, fresh)) });
+  Object.assign(options, { _loadSnapshot: new Uint8Array(0), stdLibURL: empty, createPyodideModule: withImage(create, Promise.resolve(image)) });
 }
 const pyodide = await loadPyodide(options);
 if (mode !== "snapshot") {

@@ -31,6 +31,8 @@ def make_server(folder: Path, port: int = 0, prefix: str = "/", quiet: bool = Tr
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # else every small file waits 40 ms for the browser's acknowledgement of its headers
+        wbufsize = -1  # headers and body leave together
 
         def do_GET(self):
             self.answer(body=True)

@@ -6,7 +6,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { gzipSync } from "node:zlib";
-import { atMemoryBirth, xorWithFresh } from "../js/memory.mjs";
+import { atMemoryBirth, constants, packImage } from "../js/memory.mjs";
 
 // An uncaught error would print Pyodide's minified source; its own words are what helps.
 process.on("uncaughtException", (error) => { console.error(String(error?.message ?? error).slice(-3000)); process.exit(1); });
@@ -21,12 +21,12 @@ crypto.getRandomValues = (array) => new Uint8Array(array.buffer, array.byteOffse
 
 const { loadPyodide } = await import(pathToFileURL(`${folder}/pyodide.mjs`).href);
 const { default: create } = await import(pathToFileURL(`${folder}/pyodide.asm.mjs`).href);
-let fresh = null;
+let born = null;
 const pyodide = await loadPyodide({
   _makeSnapshot: true, indexURL: `${folder}/`, _sysExecutable: "python",
   // Docstrings stay out of the image (a twelfth of its size): nothing in the page reads them.
   env: { PYTHONHASHSEED: "0", PYTHONOPTIMIZE: "2", HOME: "/home/pyodide", LANG: "en_US.UTF-8", _: "python" }, // else the machine's own would be in it
-  createPyodideModule: atMemoryBirth(create, (memory) => { fresh = memory.slice(); }),
+  createPyodideModule: atMemoryBirth(create, (memory) => { born = constants(memory); }),
 });
 pyodide.unpackArchive(new Uint8Array(readFileSync(wheel)), "wheel");
 pyodide.FS.writeFile(`${pyodide.runPython("import sysconfig; sysconfig.get_path('purelib')")}/roofline_bridge.py`, readFileSync(bridge));
@@ -45,9 +45,9 @@ gc.collect(); gc.collect()
 len(sys.modules)
 `);
 const snapshot = pyodide.makeMemorySnapshot();
-xorWithFresh(snapshot, fresh);
-const packed = gzipSync(snapshot, { level: 9 });
+const image = packImage(snapshot, born);
+const packed = gzipSync(image, { level: 9 });
 packed[9] = 255; // the "operating system" byte of the header: the same on every machine
 writeFileSync(out, packed);
-console.log(JSON.stringify({ modules: seconds, raw: snapshot.length, packed: packed.length }));
+console.log(JSON.stringify({ modules: seconds, raw: image.length, packed: packed.length }));
 process.exit(0);

@@ -165,7 +165,7 @@ function start() {
 
   engine.addEventListener("ready", (/** @type {any} */ { detail }) => {
     document.documentElement.dataset.ready = detail.mode;
-    $("engine-state").dataset.ms = String(detail.ms.ready);
+    Object.assign($("engine-state").dataset, { ms: String(detail.ms.ready), at: String(Math.round(performance.now())) }); // by the worker's clock, and since the visit began
     $("engine-state").textContent = t("engine.ready", { s: (detail.ms.ready / 1000).toFixed(1), how: t(`engine.${detail.mode}`) });
     if (touched) ask();
     else tabs?.update();
@@ -198,6 +198,7 @@ function start() {
   showGlosses(build);
   address.read(true);
   for (const sign of ["pointermove", "pointerdown", "keydown", "wheel", "touchstart"]) addEventListener(sign, wantChart, { once: true, passive: true });
+  if (document.documentElement.dataset.stirred) wantChart();
 }
 
 /** @type {Promise<void> | null} */ let charted = null;

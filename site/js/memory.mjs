@@ -1,7 +1,10 @@
 // @ts-check
-// The memory snapshot is stored as its difference (XOR) from the memory a fresh engine starts with: the engine's own
-// constant data, which the visitor downloads anyway inside the .wasm file, is then not downloaded a second time
-// (4.7 MB instead of 6.2). The build makes the difference and the worker undoes it with this one function.
+// The memory snapshot is stored as the pages in which it differs (XOR) from the memory a fresh engine starts with: the engine's
+// own constant data, which the visitor downloads anyway inside the .wasm file, is then not downloaded a second time, and the
+// empty two thirds of the memory are neither packed, inflated nor copied. The build packs with this file, the worker unpacks with it.
+
+/** Granule of what is stored [bytes]. */
+const PAGE = 1024;
 
 /**
  * Hook into the moment when the engine's memory holds its constant data and nothing else.
@@ -20,16 +23,79 @@ export function atMemoryBirth(create, atBirth) {
   };
 }
 
-/**
- * XOR a snapshot, in place, with the memory of a fresh engine: packs it, and done again unpacks it.
- * @param {Uint8Array} snapshot  as Pyodide makes it: a header whose second word is its own length, then the memory
- * @param {Uint8Array} fresh
+/** The constant data of a fresh engine: its memory up to the last page that holds anything. @param {Uint8Array} memory */
+export function constants(memory) {
+  const words = new Uint32Array(memory.buffer, memory.byteOffset, memory.length >> 2);
+  let end = words.length;
+  while (end && !words[end - 1]) end--;
+  return memory.slice(0, Math.ceil((end * 4) / PAGE) * PAGE);
+}
+
+/** For the build. Layout, in 32-bit words: bytes of all this, bytes of memory, bytes of head, number of runs; head; [first page, pages] of each run; the runs.
+ * @param {Uint8Array} snapshot  as Pyodide makes it: a head whose second word is its own length, then the memory
+ * @param {Uint8Array} born  the constants of a fresh engine
  */
-export function xorWithFresh(snapshot, fresh) {
-  const start = new Uint32Array(snapshot.buffer, snapshot.byteOffset, 2)[1];
-  if (start % 4 || start > snapshot.length) throw new Error("the snapshot's header is not one");
-  const words = Math.min(fresh.length, snapshot.length - start) >> 2;
-  const target = new Uint32Array(snapshot.buffer, snapshot.byteOffset + start, words);
-  const base = new Uint32Array(fresh.buffer, fresh.byteOffset, words);
-  for (let i = 0; i < words; i++) target[i] ^= base[i];
+export function packImage(snapshot, born) {
+  const head = new Uint32Array(snapshot.buffer, snapshot.byteOffset, 2)[1], memory = snapshot.slice(head);
+  if (head % 4 || memory.length % PAGE) throw new Error("the snapshot's head is not one");
+  for (let i = 0; i < born.length; i++) memory[i] ^= born[i];
+  /** @type {number[][]} */ const runs = [];
+  for (let page = 0; page < memory.length / PAGE; page++) {
+    if (memory.subarray(page * PAGE, (page + 1) * PAGE).every((byte) => byte === 0)) continue;
+    const last = runs.at(-1);
+    if (last && last[0] + last[1] === page) last[1]++;
+    else runs.push([page, 1]);
+  }
+  const start = 16 + head + 8 * runs.length, pages = runs.reduce((sum, [, count]) => sum + count, 0);
+  const image = new Uint8Array(start + pages * PAGE), words = new Uint32Array(image.buffer);
+  words.set([image.length, memory.length, head, runs.length]);
+  image.set(snapshot.subarray(0, head), 16);
+  words.set(runs.flat(), (16 + head) / 4);
+  let at = start;
+  for (const [page, count] of runs) { image.set(memory.subarray(page * PAGE, (page + count) * PAGE), at); at += count * PAGE; }
+  return image;
+}
+
+/** How long an image is, out of its first bytes. @param {Uint8Array} start */
+export const lengthOf = (start) => new DataView(start.buffer, start.byteOffset).getUint32(0, true);
+
+/** Make a memory what the image says, whatever the engine has written into it since its birth. @param {Uint8Array} image @param {Uint8Array} heap @param {Uint8Array} born */
+function lay(image, heap, born) {
+  const words = new Uint32Array(image.buffer, image.byteOffset, image.length >> 2), [length, memory, head, count] = words;
+  if (length !== image.length || memory > heap.length) throw new Error("the snapshot does not fit the engine's memory");
+  const target = new Uint32Array(heap.buffer, heap.byteOffset, heap.length >> 2), base = new Uint32Array(born.buffer, born.byteOffset, born.length >> 2);
+  /** As at birth. @param {number} from @param {number} to */
+  const untouched = (from, to) => {
+    if (from < base.length) target.set(base.subarray(from, Math.min(to, base.length)), from);
+    if (to > base.length) target.fill(0, Math.max(from, base.length), to);
+  };
+  let at = 0, next = (16 + head) / 4 + 2 * count;
+  for (let run = 0; run < count; run++) {
+    const from = (words[(16 + head) / 4 + 2 * run] * PAGE) / 4, to = from + (words[(16 + head) / 4 + 2 * run + 1] * PAGE) / 4;
+    untouched(at, from);
+    target.set(words.subarray(next, next + to - from), from);
+    for (let i = from; i < Math.min(to, base.length); i++) target[i] ^= base[i];
+    next += to - from;
+    at = to;
+  }
+  untouched(at, target.length);
+}
+
+/**
+ * Pyodide's module factory that restores an image. The engine starts while the image is still on its way.
+ * @param {Function} create @param {Promise<Uint8Array>} imageSoon
+ */
+export function withImage(create, imageSoon) {
+  return async (/** @type {any} */ settings) => {
+    /** @type {Uint8Array} */ let born;
+    const module = await atMemoryBirth(create, (memory) => { born = constants(memory); })(settings);
+    const image = await imageSoon, head = new Uint32Array(image.buffer, image.byteOffset, 4)[2];
+    const restore = module.API.restoreSnapshot; // checks the head and reads the state in it; the memory that should follow is laid here
+    module.API.restoreSnapshot = () => {
+      const state = restore(image.slice(16, 16 + head));
+      lay(image, module.HEAPU8, born);
+      return state;
+    };
+    return module;
+  };
 }

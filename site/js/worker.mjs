@@ -3,7 +3,7 @@
 // Two ways to boot: "snapshot" lays a memory image over a fresh engine, with the package already imported; "plain" starts
 // the interpreter and installs the wheel. The page asks for the second in a fresh worker when the first fails.
 
-import { atMemoryBirth, xorWithFresh } from "./memory.mjs";
+import { lengthOf, withImage } from "./memory.mjs";
 
 /** @typedef {import("./protocol.mjs").BootMessage} BootMessage */
 
@@ -46,50 +46,64 @@ async function compileEngine(/** @type {string} */ path) {
   return WebAssembly.compile(bytes);
 }
 
-/** Download the snapshot, check it against the build's hash, inflate it. */
+/** Download the snapshot and inflate it as it comes; check it against the build's hash before anybody uses it. */
 async function downloadSnapshot(/** @type {import("./protocol.mjs").Asset} */ asset) {
   const reader = /** @type {ReadableStream<Uint8Array>} */ ((await get(asset.path)).body).getReader();
-  const packed = new Uint8Array(asset.bytes);
-  let done = 0;
+  const packed = new Uint8Array(asset.bytes), gunzip = new DecompressionStream("gzip"), feed = gunzip.writable.getWriter();
+  const inflated = inflate(gunzip.readable);
+  inflated.catch(() => {}); // awaited below; a download that breaks is the better reason
+  let done = 0, told = 0;
   for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) {
     if (done + chunk.value.length > packed.length) throw new Error("the snapshot is longer than it was built");
     packed.set(chunk.value, done);
+    feed.write(packed.subarray(done, done + chunk.value.length)).catch(() => {});
     done += chunk.value.length;
-    progress("engine-download", done, asset.bytes);
+    if (done - told > asset.bytes / 40 || done === asset.bytes) progress("engine-download", (told = done), asset.bytes);
   }
   if (done !== asset.bytes) throw new Error(`the snapshot is cut short: ${done} of ${asset.bytes} bytes`);
+  feed.close().catch(() => {});
   if (globalThis.crypto?.subtle) {
     const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", packed));
     if ([...hash].map((b) => b.toString(16).padStart(2, "0")).join("") !== asset.sha256) throw new Error("the snapshot is not the one this page was built with");
   }
-  const inflated = new Response(packed).body?.pipeThrough(new DecompressionStream("gzip"));
-  return new Uint8Array(await new Response(inflated).arrayBuffer());
+  return inflated;
 }
 
-/** Start Pyodide with a compiled engine; `image` is a packed snapshot or null. */
+/** @param {ReadableStream<Uint8Array>} stream of an image, whose first bytes say its length @returns {Promise<Uint8Array>} */
+async function inflate(stream) {
+  const reader = stream.getReader();
+  let image = new Uint8Array(0), done = 0;
+  for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) {
+    if (!done) image = new Uint8Array(lengthOf(chunk.value));
+    image.set(chunk.value, done);
+    done += chunk.value.length;
+  }
+  return image;
+}
+
+/** Start Pyodide while the engine compiles and the image (a snapshot, or null) is on its way. */
 async function startEngine(/** @type {any} */ build, /** @type {Promise<WebAssembly.Module>} */ compiled, /** @type {Promise<Uint8Array> | null} */ imageSoon) {
   const index = new URL(build.pyodide, settings?.base).href;
-  const [{ loadPyodide }, { default: create }, image, module] = await Promise.all([
-    import(`${index}pyodide.mjs`), import(`${index}pyodide.asm.mjs`), imageSoon, compiled,
-  ]);
-  progress("engine-start");
+  const [{ loadPyodide }, { default: create }] = await Promise.all([import(`${index}pyodide.mjs`), import(`${index}pyodide.asm.mjs`)]);
   // Pyodide fetches and instantiates by itself, and hangs if that fails; it is handed what was already fetched and checked.
   globalThis.fetch = async (input, init) => {
     const url = String(input instanceof Request ? input.url : input);
     if (url === `${index}pyodide.asm.wasm`) return new Response(null);
-    if (image && url === `${index}python_stdlib.zip`) return new Response(new Uint8Array(0)); // the image holds all it needs
+    if (imageSoon && url === `${index}python_stdlib.zip`) return new Response(new Uint8Array(0)); // the image holds all it needs
     return realFetch(input, init);
   };
   const instantiateStreaming = WebAssembly.instantiateStreaming;
   /** @type {(reason: unknown) => void} */ let fail = () => {};
   const failure = new Promise((_, reject) => { fail = reject; });
+  const arrived = Promise.all([compiled, imageSoon]).then(() => progress("engine-start"));
+  arrived.catch(fail);
   WebAssembly.instantiateStreaming = /** @type {any} */ (async (/** @type {any} */ _response, /** @type {any} */ imports) => {
-    try { return { module, instance: await WebAssembly.instantiate(module, imports) }; } catch (error) { fail(error); throw error; }
+    try { return { module: await compiled, instance: await WebAssembly.instantiate(await compiled, imports) }; } catch (error) { fail(error); throw error; }
   });
   const options = {
     indexURL: index, lockFileContents: build.lock, packageBaseUrl: settings?.base, checkIntegrity: true, env: { PYTHONHASHSEED: "0" },
     stdout: () => {}, stderr: () => {},
-    ...(image && { _loadSnapshot: image, createPyodideModule: atMemoryBirth(create, (fresh) => xorWithFresh(image, fresh)) }),
+    ...(imageSoon && { _loadSnapshot: new Uint8Array(0), createPyodideModule: withImage(create, imageSoon) }),
   };
   try {
     return await Promise.race([loadPyodide(options), failure]);
