@@ -31,9 +31,10 @@ def roofline_columns(report: dict) -> dict:
     operators = [row for name in ("prefill", "decode") for row in _operators(report, name)]
     x0, x1, y0, y1 = chart_range(peaks, bandwidth, phases, operators)
     true_x = [p["x"] for p in phases]
+    edge = (x1 / x0) ** 0.025  # so far inside the frame that a mark at its edge is whole
     for row in (*phases, *operators):
         row["off"] = not x0 <= row["x"] <= x1  # drawn at the edge, and said so in its text
-        row["x"] = min(max(row["x"], x0 * 1.15), x1 / 1.15)
+        row["x"] = min(max(row["x"], x0 * edge), x1 / edge)
     return {
         "range": {"x0": x0, "x1": x1, "y0": y0, "y1": y1},
         "roofs": _roofs(report, peaks, bandwidth, used, x0, x1),

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from bokeh.core.properties import value
 from bokeh.models import (
-    ColumnDataSource, FixedTicker, Grid, HoverTool, LabelSet, LogAxis, LogScale, MultiLine, Patches, Plot, Range1d, ResetTool, Scatter, Segment, Text, WheelZoomTool,
+    BasicTicker, ColumnDataSource, FixedTicker, Grid, HoverTool, LabelSet, LinearAxis, LinearScale, LogAxis, LogScale, MultiLine, NumeralTickFormatter,
+    Patches, Plot, Range1d, ResetTool, Scatter, Segment, Text, WheelZoomTool,
 )
 from bokeh.models.tools import PanTool
 
@@ -61,39 +62,60 @@ SOURCES = {
 }
 
 
-def sweep_figure() -> Plot:
+def sweep_figure(name: str = "sweep", linear: bool = False) -> Plot:
     """Tokens per second per user and in all against batch, prompt or chips; empty, the page fills it."""
-    plot = _log_plot("sweep", {"x0": 1, "x1": 1e3, "y0": 1, "y1": 1e4}, " ", "tokens/s")
-    for name, marker in (("user", "circle"), ("total", "diamond")):
-        source = ColumnDataSource({"x": [], "y": [], "color": [], "title": [], "tip": []}, name=f"sweep.{name}")
-        line = ColumnDataSource({"xs": [], "ys": [], "color": []}, name=f"sweep.{name}_line")
+    plot = (_linear_plot if linear else _log_plot)(name, {"x0": 1, "x1": 1e3, "y0": 1, "y1": 1e4}, " ", "tokens/s")
+    for line_name, marker in (("user", "circle"), ("total", "diamond")):
+        source = ColumnDataSource({"x": [], "y": [], "color": [], "title": [], "tip": []}, name=f"{name}.{line_name}")
+        line = ColumnDataSource({"xs": [], "ys": [], "color": []}, name=f"{name}.{line_name}_line")
         plot.add_glyph(line, MultiLine(xs="xs", ys="ys", line_color="color", line_width=2))
         shown = plot.add_glyph(source, Scatter(x="x", y="y", size=8, marker=marker, fill_color="color", line_color="color"))
         plot.add_tools(HoverTool(renderers=[shown], tooltips="<div class='tip'><b>@title</b><br>@tip</div>"))
-    source = ColumnDataSource({"x": [], "y0": [], "y1": [], "color": []}, name="sweep.here")
+    source = ColumnDataSource({"x": [], "y0": [], "y1": [], "color": []}, name=f"{name}.here")
     plot.add_glyph(source, Segment(x0="x", x1="x", y0="y0", y1="y1", line_color="color", line_dash="dotted", line_width=1.5))
-    labels = ColumnDataSource({"x": [], "y": [], "text": [], "color": []}, name="sweep.labels")
+    labels = ColumnDataSource({"x": [], "y": [], "text": [], "color": []}, name=f"{name}.labels")
     plot.add_layout(LabelSet(source=labels, x="x", y="y", text="text", text_color="color", text_font=_FONT, text_font_size="12px", x_offset=8, y_offset=4))
+    return plot
+
+
+def _plot(name: str, span: dict, scale) -> Plot:
+    """An empty plot without axes whose ranges carry names."""
+    return Plot(
+        name=f"{name}.plot", x_range=Range1d(span["x0"], span["x1"], name=f"{name}.x_range"), y_range=Range1d(span["y0"], span["y1"], name=f"{name}.y_range"),
+        x_scale=scale(), y_scale=scale(), sizing_mode="stretch_both", min_border_left=64, min_border_right=12, min_border_top=8, min_border_bottom=48,
+        outline_line_color=None, background_fill_color=None, border_fill_color=None, toolbar_location=None, output_backend="canvas", lod_threshold=None,
+    )
+
+
+def _add_axis(plot: Plot, name: str, side: str, axis, palette: dict) -> None:
+    """The look of an axis, and its grid."""
+    axis.update(
+        axis_label_text_font=FONT, axis_label_text_font_size="12px", axis_label_text_font_style="normal",
+        major_label_text_font=FONT, major_label_text_font_size="12px", axis_line_color=palette["rule"], major_tick_line_color=palette["rule"],
+        minor_tick_line_color=None, major_label_text_color=palette["muted"], axis_label_text_color=palette["muted"], major_tick_in=0, major_tick_out=4,
+    )
+    plot.add_layout(axis, side)
+    plot.add_layout(Grid(name=f"{name}.grid_{side}", axis=axis, dimension=0 if side == "below" else 1, grid_line_color=palette["rule"], grid_line_alpha=0.8))
+
+
+def _linear_plot(name: str, span: dict, x_label: str, y_label: str, palette: dict = PALETTE) -> Plot:
+    """The same on linear axes, with ticks at round numbers ("1.5k")."""
+    plot = _plot(name, span, LinearScale)
+    for side, label in (("below", x_label), ("left", y_label)):
+        _add_axis(plot, name, side, LinearAxis(name=f"{name}.{side}", axis_label=label, ticker=BasicTicker(desired_num_ticks=6), formatter=NumeralTickFormatter(format="0.[0]a")), palette)
     return plot
 
 
 def _log_plot(name: str, span: dict, x_label: str, y_label: str, palette: dict = PALETTE) -> Plot:
     """An empty log-log plot whose ranges, axes and ticks carry names."""
-    plot = Plot(
-        name=f"{name}.plot", x_range=Range1d(span["x0"], span["x1"], name=f"{name}.x_range"), y_range=Range1d(span["y0"], span["y1"], name=f"{name}.y_range"),
-        x_scale=LogScale(), y_scale=LogScale(), sizing_mode="stretch_both", min_border_left=64, min_border_right=12, min_border_top=8, min_border_bottom=48,
-        outline_line_color=None, background_fill_color=None, border_fill_color=None, toolbar_location=None, output_backend="canvas", lod_threshold=None,
-    )
+    plot = _plot(name, span, LogScale)
     for side, label, low, high in (("below", x_label, -4, 8), ("left", y_label, -3, 21)):
         labels = {10.0**e: text for e, text in decade_labels(low, high).items()}
         axis = LogAxis(
             name=f"{name}.{side}", axis_label=label, ticker=FixedTicker(ticks=list(labels), minor_ticks=[m * 10.0**e for e in range(low, high) for m in range(2, 10)]),
-            major_label_overrides=labels, axis_label_text_font=FONT, axis_label_text_font_size="12px", axis_label_text_font_style="normal",
-            major_label_text_font=FONT, major_label_text_font_size="12px", axis_line_color=palette["rule"], major_tick_line_color=palette["rule"],
-            minor_tick_line_color=None, major_label_text_color=palette["muted"], axis_label_text_color=palette["muted"], major_tick_in=0, major_tick_out=4,
+            major_label_overrides=labels,
         )
-        plot.add_layout(axis, side)
-        plot.add_layout(Grid(name=f"{name}.grid_{side}", axis=axis, dimension=0 if side == "below" else 1, grid_line_color=palette["rule"], grid_line_alpha=0.8))
+        _add_axis(plot, name, side, axis, palette)
     plot.add_tools(PanTool(), WheelZoomTool(), ResetTool())
     plot.toolbar.active_drag = plot.toolbar.active_scroll = None  # so that the page scrolls over the chart
     return plot

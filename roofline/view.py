@@ -160,18 +160,18 @@ def points(report: dict) -> list:
 
 
 def operators(report: dict, name: str) -> list:
-    """Rows of the operator table, slowest first; `sort` holds the plain numbers the columns sort by."""
+    """Rows of the operator table, slowest first; `sort` holds the plain numbers the columns sort by, `order` where it stands in the pass."""
     phase = report[name]
     if not phase:
         return []
     rows = []
-    for op in phase["operators"]:
+    for order, op in enumerate(phase["operators"]):
         took = op.get("expected_s") or op["limit_s"]
         rows.append({
             "name": op["name"], "group": op["group"], "count": str(op["count"]), "flops": format_quantity(op["flops"], "FLOP"),
             "bytes": bytes_(op["bytes"] or op.get("link_bytes") or 0), "bound": op["bound"] or "plain", "time": seconds(took),
             "intensity": "–" if op["intensity_flops_per_byte"] is None else format_number(op["intensity_flops_per_byte"]),
-            "share": percent(op["share"]), "width": round(op["share"] or 0, 4),
+            "share": percent(op["share"]), "width": round(op["share"] or 0, 4), "order": order,
             "sort": [op["name"], op["count"], op["flops"], op["bytes"], op["intensity_flops_per_byte"] or 0, op["bound"] or "", op["share"] or 0],
         })
     return sorted(rows, key=lambda r: -r["sort"][-1])

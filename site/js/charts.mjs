@@ -4,7 +4,7 @@
 
 import { reducedMotion } from "./dom.mjs";
 import { measured, placeLabels } from "./labels.mjs";
-import { t } from "./i18n.mjs";
+import { phrases, t } from "./i18n.mjs";
 
 const COLOURS = ["color", "paper"];
 /** @type {Record<string, string>} */ let palette = {};
@@ -132,6 +132,7 @@ export class RooflineChart extends Chart {
   show(chart) {
     const { range, ...sources } = chart;
     sources.phase_labels = { ...sources.phase_labels, text: sources.phase_labels.text.map((/** @type {string} */ n) => t(`phase.${n}`)) };
+    sources.ridges = { ...sources.ridges, label: sources.ridges.label.map(phrases) };
     this.sources = { ...sources };
     this.span = range;
     Object.assign(sources, this.placed());

@@ -31,6 +31,13 @@ function style(build) {
   return new Promise((resolve, reject) => document.head.append(h("link", { rel: "stylesheet", href, onload: resolve, onerror: () => reject(new Error(`${href} did not load`)) })));
 }
 
+/** A part of a view that is loaded when asked for: its module, with the style and the words of the views. @param {any} build @param {string} name @returns {Promise<any>} */
+export async function lazyPart(build, name) {
+  const [module] = await Promise.all([import(`./views/${name}.mjs`), style(build)]);
+  await viewWords(build);
+  return module;
+}
+
 /**
  * A tab whose module (views/ID.mjs) exports `view(page)`, a Tab without its id.
  * @param {any} page @param {string} id @returns {import("./tabs.mjs").Tab}

@@ -33,7 +33,7 @@ const engine = new Engine(build, new URL("./worker.mjs", import.meta.url).href, 
 const question = new Question(state, catalogue, `${build.app}catalogue.json`, () => openPaste(page));
 const sentence = new Sentence(state, question);
 const figure = (/** @type {string} */ name) => () => fetched(`${build.app}charts.json`).then((all) => all[name]);
-const figures = { roofline: figure("roofline"), sweep: figure("sweep") };
+const figures = { roofline: figure("roofline"), sweep: figure("sweep"), sweep_linear: figure("sweep_linear") };
 const chart = new RooflineChart($("roofline"), figures.roofline);
 const page = { state, engine, figures, question, sentence, chart, charts: [chart], wantChart, repaint, latest: () => result, describe: () => `${question.label("model")}, ${state.get("devices") || 1} × ${question.label("hardware")}` };
 // For tests, the benchmark and the curious: what the page is made of. Nothing in the page reads it.
@@ -155,7 +155,7 @@ function start() {
   readPalette();
   question.draw();
   sentence.draw();
-  tabs = new Tabs([operatorsTab(page.latest), timeTab(page.latest), memoryTab(page.latest), lazyTab(page, "serving"), sweepTab(page), lazyTab(page, "levers"), compareTab(page), ...["explore", "measured", "learn"].map((id) => lazyTab(page, id)), methodTab(page.latest)], (id) => { state.page.view = id === "operators" ? /** @type {any} */ (undefined) : id; state.writeAddress(); });
+  tabs = new Tabs([operatorsTab(page.latest, build), timeTab(page.latest), memoryTab(page.latest), lazyTab(page, "serving"), sweepTab(page), lazyTab(page, "levers"), compareTab(page), ...["explore", "measured", "learn"].map((id) => lazyTab(page, id)), methodTab(page.latest)], (id) => { state.page.view = id === "operators" ? /** @type {any} */ (undefined) : id; state.writeAddress(); });
   tabs.draw();
   show();
   showLever(lever, tryLever);

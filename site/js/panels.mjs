@@ -4,24 +4,38 @@
 import { bound } from "./answer.mjs";
 import { h, fill, number } from "./dom.mjs";
 import { named, rich, t } from "./i18n.mjs";
+import { lazyPart } from "./lazy.mjs";
 import { segmented, table } from "./tabs.mjs";
 
 /** @typedef {() => any} Latest gives the last good answer */
 
-/** @param {Latest} latest */
-export function operatorsTab(latest) {
-  let phase = "decode", by = 6, up = false;
+/** @param {Latest} latest @param {any} build */
+export function operatorsTab(latest, build) {
+  let phase = "decode", as = "table", by = 6, up = false;
+  /** @type {any} the module that draws the graph, once it is here */ let drawing = null;
+  const sorted = (/** @type {HTMLElement} */ panel, /** @type {any[]} */ all) => {
+    const rows = [...all].sort((a, b) => (a.sort[by] < b.sort[by] ? -1 : a.sort[by] > b.sort[by] ? 1 : 0) * (up ? 1 : -1));
+    const columns = [["name", 0], ["time"], ["share", 6], ["bound", 5], ["intensity", 4], ["flops", 2], ["bytes", 3], ["count", 1]]; // what matters first: a phone shows only that
+    return table({
+      caption: t("tab.operators"), rows, sorted: { by, up }, onsort: (next) => { up = next === by ? !up : next === 0; by = next; draw(panel); },
+      columns: columns.map(([key, sort]) => ({ key: String(key), sort: sort === undefined ? undefined : Number(sort), num: key !== "name" && key !== "bound", label: t(`op.${key}`) })),
+      cell: (row, key) => (key === "name" ? h("span", {}, row.name, " ", h("small", {}, named("group", row.group))) : key === "bound" ? bound(row.bound)
+        : key === "share" ? h("span", { class: "share" }, h("i", { class: row.bound, style: { width: `${100 * row.width}%` } }), h("span", {}, row.share)) : row[key]),
+    });
+  };
+  const drawn = (/** @type {HTMLElement} */ panel, /** @type {any[]} */ all) => {
+    if (drawing) return drawing.graph(all);
+    lazyPart(build, "graph").then((module) => { drawing = module; if (as === "graph") draw(panel); })
+      .catch((error) => { if (as === "graph") fill(panel.querySelector(".drawn"), h("p", { class: "error" }, t("view.failed", { why: error.message }))); });
+    return h("p", { class: "hint" }, t("view.loading"));
+  };
   const draw = (/** @type {HTMLElement} */ panel) => {
-    const rows = [...latest().view.operators[phase]].sort((a, b) => (a.sort[by] < b.sort[by] ? -1 : a.sort[by] > b.sort[by] ? 1 : 0) * (up ? 1 : -1));
-    const columns = [["name", 0], ["count", 1], ["flops", 2], ["bytes", 3], ["intensity", 4], ["bound", 5], ["time", 6], ["share", 6]];
+    const all = latest().view.operators[phase];
     fill(panel,
-      h("div", { class: "panel-top" }, segmented(t("phase"), ["prefill", "decode"].map((id) => ({ id, text: t(`phase.${id}`) })), phase, (id) => { phase = id; draw(panel); }), h("p", { class: "hint" }, t(`operators.hint.${latest().view.time[phase]?.basis ?? "limit"}`))),
-      table({
-        caption: t("tab.operators"), rows, sorted: { by, up }, onsort: (next) => { up = next === by ? !up : next === 0; by = next; draw(panel); },
-        columns: columns.map(([key, sort], i) => ({ key: String(key), sort: i === 6 ? undefined : Number(sort), num: ![0, 5].includes(i), label: t(`op.${key}`) })),
-        cell: (row, key) => (key === "name" ? h("span", {}, row.name, " ", h("small", {}, named("group", row.group))) : key === "bound" ? bound(row.bound)
-          : key === "share" ? h("span", { class: "share" }, h("i", { class: row.bound, style: { width: `${100 * row.width}%` } }), h("span", {}, row.share)) : row[key]),
-      }));
+      h("div", { class: "panel-top" }, segmented(t("phase"), ["prefill", "decode"].map((id) => ({ id, text: t(`phase.${id}`) })), phase, (id) => { phase = id; draw(panel); }),
+        segmented(t("operators.as"), ["table", "graph"].map((id) => ({ id, text: t(`operators.${id}`) })), as, (id) => { as = id; draw(panel); }),
+        h("p", { class: "hint" }, t(`operators.hint.${latest().view.time[phase]?.basis ?? "limit"}`))),
+      as === "table" ? sorted(panel, all) : h("div", { class: "drawn" }, drawn(panel, all)));
   };
   return { id: "operators", open: draw };
 }
@@ -48,7 +62,7 @@ export function memoryTab(latest) {
   const draw = (/** @type {HTMLElement} */ panel) => {
     const m = latest().view.memory;
     const facts = [["total", m.total], ["available", m.available], [m.fits === false ? "short" : "free", m.free ?? "–"], ["max_batch", m.max_batch], ["max_context", m.max_context], ["min_devices", m.min_devices], ["kv_per_token", m.kv_per_token]];
-    fill(panel, h("p", { class: "hint" }, t("memory.hint")),
+    fill(panel, h("p", { class: "hint" }, t(m.capacity !== null && m.capacity < 1 ? "memory.hint" : "memory.hint.fits")),
       h("div", { class: `stack tall ${m.fits === false ? "over" : ""}`, "aria-hidden": "true" }, m.parts.map((/** @type {any} */ p) => h("i", { class: `part-${p.key}`, style: { width: `${100 * p.width}%` } }, p.width > 0.08 ? t(`memory.${p.key}`) : "")),
         m.capacity !== null && m.capacity < 1 ? h("b", { class: "capacity", style: { left: `${100 * m.capacity}%` } }) : null),
       h("div", { class: "two-tables" },
@@ -63,7 +77,7 @@ export function memoryTab(latest) {
 export function methodTab(latest) {
   const draw = (/** @type {HTMLElement} */ panel) => {
     const { facts } = latest().view, c = facts.hardware, m = facts.model;
-    const pairs = (/** @type {[string, any][]} */ list) => h("dl", { class: "facts" }, list.filter(([, v]) => v && v !== "–").map(([key, value]) => h("div", {}, h("dt", {}, t(`fact.${key}`)), h("dd", {}, value))));
+    const pairs = (/** @type {[string, any][]} */ list) => h("dl", { class: "facts" }, list.filter(([, v]) => v && v !== "–").map(([key, value]) => h("div", {}, h("dt", {}, key.startsWith("peak ") ? t("fact.peak", { format: key.slice(5) }) : t(`fact.${key}`)), h("dd", {}, value))));
     fill(panel, h("div", { class: "prose" }, ["roof", "pass", "limit", "expected", "serving", "not"].map((key) => h("p", {}, ...rich(`method.${key}`)))),
       h("div", { class: "two-tables" },
         h("section", {}, h("h3", {}, m.name), pairs([["family", m.family], ["total", m.total], ["active", m.moe ? m.active : ""], ["layers", m.layers], ["weights", number("weights", m.weights, t("figure.open"))], ["bits", m.bits], ["kv", m.kv], ["max_context", m.max_context], ["source", m.source]]),

@@ -1,7 +1,7 @@
 // @ts-check
 // The still chart of the HTML: its labels are put where there is room, in the reader's language, until Bokeh's chart stands.
 
-import { t } from "./i18n.mjs";
+import { phrases, t } from "./i18n.mjs";
 import { measured, placeLabels } from "./labels.mjs";
 
 /** @param {HTMLElement} box @param {any} chart the answer that is drawn in the HTML */
@@ -36,7 +36,7 @@ function arrange(frame, chart, width, height) {
     put(`roof${i}`, text, { x, y, "text-anchor": anchor[roofs.align[i]], ...(roofs.angle[i] && { style: `transform-box:view-box;transform-origin:${x} ${y};rotate:${-roofs.angle[i]}rad` }) });
   });
   phases.text.forEach((/** @type {string} */ text, /** @type {number} */ i) => put(`phase${i}`, text, { dx: phases.dx[i], dy: phases.dy[i] + 5, "text-anchor": anchor[phases.align[i]] }));
-  ridges.label.forEach((/** @type {string} */ text, /** @type {number} */ i) => put(`ridge${i}`, text));
+  ridges.label.forEach((/** @type {string} */ text, /** @type {number} */ i) => put(`ridge${i}`, phrases(text)));
   put("x", t(width < 480 ? "chart.x.short" : "chart.x"));
   put("y", t("chart.y"));
 }

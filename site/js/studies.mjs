@@ -26,9 +26,9 @@ async function study(page, panel, method, params, draw) {
 
 /** @param {Page} page */
 export function sweepTab(page) {
-  let axis = "batch";
-  /** @type {Chart | null} */ let chart = null;
-  const box = h("div", { id: "sweep", class: "plot short", role: "img", "aria-labelledby": "sweep-finding" });
+  let axis = "batch", scale = "log";
+  /** Each scale has its own figure, embedded when it is first wanted. @type {Record<string, {box: HTMLElement, chart: Chart | null, soon: Promise<void> | null}>} */
+  const drawings = Object.fromEntries(["log", "linear"].map((id) => [id, { chart: null, soon: null, box: h("div", { id: id === "log" ? "sweep" : "sweep-linear", class: "plot short", role: "img", "aria-labelledby": "sweep-finding" }) }]));
   const finding = h("p", { id: "sweep-finding", class: "caption" }, t("waiting")), rows = h("div"), top = h("div", { class: "panel-top" });
 
   async function draw(/** @type {any} */ result) {
@@ -37,29 +37,31 @@ export function sweepTab(page) {
     fill(rows, table({ caption: t(`sweep.axis.${axis}`), rows: result.rows.map((/** @type {any} */ r) => ({ ...r, ...r.text, className: r.here ? "here" : "" })),
       columns: [{ key: "label", label: t(`sweep.axis.${axis}`), num: true }, { key: "user", label: t("figure.user"), num: true }, { key: "total", label: t("figure.total"), num: true }, { key: "ttft", label: t("figure.ttft"), num: true }, { key: "tpot", label: t("figure.tpot"), num: true }, { key: "utilisation", label: t("row.compute"), num: true }, { key: "memory", label: t("figure.memory"), num: true }, { key: "bound", label: t("op.bound") }],
       cell: (row, key) => (key === "bound" ? bound(row.fits ? row.bound : "misfit") : key === "label" ? h("button", { type: "button", class: "link num", onclick: () => page.state.set({ [axis]: String(row.x) }) }, row.label) : row[key] ?? "–") }));
-    if (!chart) {
-      chart = new Chart(box, page.figures.sweep, "sweep");
-      await chart.embed();
-      page.charts.push(chart);
-    }
+    const drawing = drawings[scale], { box } = drawing;
+    for (const each of Object.values(drawings)) each.box.hidden = each !== drawing;
+    const chart = (drawing.chart ??= new Chart(box, scale === "log" ? page.figures.sweep : page.figures.sweep_linear, scale === "log" ? "sweep" : "sweep_linear"));
+    await (drawing.soon ??= chart.embed().then(() => { page.charts.push(chart); }, (error) => { drawing.soon = null; throw error; }));
     const ys = fitting.flatMap((/** @type {any} */ r) => [r.user, r.total]), xs = [...fitting, result.rows.find((/** @type {any} */ r) => !r.fits)].filter(Boolean).map((r) => r.x);
     if (!ys.length) return;
-    const low = Math.min(...ys) / 1.6, high = Math.max(...ys) * 1.8;
     // Room for the words at the ends of the lines, which take as many pixels on a phone as on a wide screen.
-    const x0 = Math.min(...xs) / 1.25, room = Math.min(0.4, 80 / Math.max(120, box.clientWidth - 76));
-    chart.range({ x0, x1: Math.max(Math.max(...xs) * 1.25, x0 * (fitting.at(-1).x / x0) ** (1 / (1 - room))), y0: low, y1: high });
+    const room = Math.min(0.4, 80 / Math.max(120, box.clientWidth - 76)), last = fitting.at(-1).x, most = Math.max(...xs);
+    const span = scale === "linear" ? { x0: 0, x1: Math.max(last * 1.04, last / (1 - room)), y0: 0, y1: Math.max(...ys) * 1.1 }
+      : { x0: Math.min(...xs) / 1.25, x1: Math.max(most * 1.25, (Math.min(...xs) / 1.25) * (last / (Math.min(...xs) / 1.25)) ** (1 / (1 - room))), y0: Math.min(...ys) / 1.6, y1: Math.max(...ys) * 1.8 };
+    chart.range(span);
     chart.label(t(`sweep.axis.${axis}`), t("unit.rate"));
     const line = (/** @type {string} */ key, /** @type {string} */ role) => ({
       [key]: { x: fitting.map((/** @type {any} */ r) => r.x), y: fitting.map((/** @type {any} */ r) => r[key]), color: fitting.map((/** @type {any} */ r) => r.bound), title: fitting.map((/** @type {any} */ r) => `${t(`sweep.axis.${axis}`)} ${r.label}`), tip: fitting.map((/** @type {any} */ r) => `${r.text[key]} ${t("unit.rate")}`) },
       [`${key}_line`]: { xs: [fitting.map((/** @type {any} */ r) => r.x)], ys: [fitting.map((/** @type {any} */ r) => r[key])], color: [role] },
     });
     const end = fitting.at(-1);
-    chart.assign({ ...line("user", "muted"), ...line("total", "ink"), here: { x: [here?.x ?? 1], y0: [low], y1: [high], color: ["muted"] },
+    chart.assign({ ...line("user", "muted"), ...line("total", "ink"), here: { x: [here?.x ?? 1], y0: [span.y0], y1: [span.y1], color: ["muted"] },
       labels: { x: [end.x, end.x], y: [end.user, end.total], text: [t("sweep.user"), t("sweep.total")], color: ["muted", "ink"] } });
   }
   const open = (/** @type {HTMLElement} */ panel) => {
-    fill(top, segmented(t("sweep.of"), ["batch", "prompt", "devices"].map((id) => ({ id, text: t(`sweep.axis.${id}`) })), axis, (id) => { axis = id; open(panel); }));
-    if (!panel.contains(box)) fill(panel, top, h("figure", { class: "chart" }, box, h("figcaption", {}, finding)), rows);
+    fill(top, segmented(t("sweep.of"), ["batch", "prompt", "devices"].map((id) => ({ id, text: t(`sweep.axis.${id}`) })), axis, (id) => { axis = id; open(panel); }),
+      segmented(t("sweep.scale"), ["log", "linear"].map((id) => ({ id, text: t(`sweep.${id}`) })), scale, (id) => { scale = id; open(panel); }));
+    const boxes = Object.values(drawings).map(({ box }) => box);
+    if (!panel.contains(boxes[0])) fill(panel, top, h("figure", { class: "chart" }, boxes, h("figcaption", {}, finding)), rows);
     study(page, panel, "sweep", { form: page.state.form, axis }, draw);
   };
   return { id: "sweep", open };

@@ -261,3 +261,46 @@ def test_hundreds_of_edits_leave_nothing_behind(page):
     settled(page)
     last = page.evaluate(grow, 1)
     assert last[0] == first[0] and last[1] <= 3 and abs(last[2] - first[2]) < 60
+
+
+def test_one_layer_is_drawn_in_the_order_it_runs(page):
+    """The graph of Operators: what feeds what, with the figures of the table."""
+    panel = page.locator("#panel-operators")
+    panel.get_by_role("button", name="One layer").click()
+    page.wait_for_selector("#panel-operators .layer-graph")
+    names = page.evaluate("[...document.querySelectorAll('.layer-graph .op')].map((box) => box.textContent.match(/^[\\w -]+/)[0].trim())")
+    places = [next(i for i, name in enumerate(names) if name.startswith(wanted)) for wanted in ("embedding", "norms", "q_proj", "k_proj", "v_proj", "full attention", "o_proj", "residual", "gate_proj", "up_proj", "down_proj", "lm_head")]
+    assert places == sorted(places)
+    assert names.count("q_proj") == 1 and sum(name.startswith("residual") for name in names) == 2
+    drawn = page.evaluate("[...document.querySelectorAll('.layer-graph .op-time')].map((e) => e.firstChild.textContent.trim())")
+    panel.get_by_role("button", name="Table").click()
+    shown = page.evaluate("roofline.latest().view.operators.decode.filter((r) => !['norm', 'elementwise'].includes(r.group) && r.name !== 'all-reduce').map((r) => r.time)")
+    assert sorted(drawn) == sorted(shown)
+
+
+def test_every_architecture_has_a_graph(page):
+    """Experts, latent attention, recurrent layers: each operator of the table stands in the graph, and none twice but what a layer has twice."""
+    page.locator("#panel-operators").get_by_role("button", name="One layer").click()
+    for model in ("deepseek-v3", "mixtral-8x7b", "qwen3-next-80b-a3b", "gpt-oss-20b", "falcon-mamba-7b"):
+        page.evaluate("(model) => roofline.state.replace({ ...roofline.state.default, model, devices: '8' })", model)
+        settled(page)
+        assert page.evaluate("""() => {
+          const rows = roofline.latest().view.operators.decode, boxes = document.querySelectorAll('.layer-graph .op:not(.thin)').length;
+          const twice = rows.filter((r) => ['norm', 'elementwise'].includes(r.group) || (r.group === 'collective' && Number(r.count) > 1)).length;
+          return rows.length - twice - boxes;
+        }""") == 0, model
+    page.locator("#panel-operators").get_by_role("button", name="Table").click()
+
+
+def test_a_sweep_on_linear_axes(page):
+    page.click("#tab-sweep")
+    page.wait_for_selector("#sweep.live")
+    page.locator("#panel-sweep").get_by_role("button", name="Linear").click()
+    page.wait_for_selector("#sweep-linear.live")
+    until(page, "roofline.charts.find((c) => c.name === 'sweep_linear')?.model('x_range').start === 0")
+    assert page.is_hidden("#sweep")
+    drawn = page.evaluate("['sweep', 'sweep_linear'].map((name) => [...roofline.charts.find((c) => c.name === name).model('total').data.y])")
+    assert drawn[0] == drawn[1]
+    assert "LinearScale" in page.evaluate("roofline.charts.find((c) => c.name === 'sweep_linear').plot.x_scale.type")
+    page.locator("#panel-sweep").get_by_role("button", name="Log").click()
+    until(page, "!document.getElementById('sweep').hidden")

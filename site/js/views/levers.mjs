@@ -26,8 +26,8 @@ export function view(page) {
     if (!chart.whole.hidden) draw(result.chart, best);
     fill(place,
       table({ caption: t("tab.levers"), rows, columns: [{ key: "title", label: t("levers.change") }, ...GOALS.map((g) => ({ key: g, label: t(`goal.${g}`), num: true })), { key: "bound", label: t("levers.then") }],
-        cell: (row, key) => (key === "title" ? h("span", { class: "wide" }, row.arrow && h("b", { class: "arrow-number", title: t("levers.arrow") }, row.arrow), say(row.title), h("small", { class: "block" }, row.price === "none" || row.price === "none besides" ? "" : say(row.price)),
-          h("button", { type: "button", class: "link", "aria-label": `${t("lever.try")}: ${phrases(row.title)}`, onclick: () => attempt(row) }, t("lever.try"))) : key === "bound" ? bound(row.bound) : gain(row, key)) }),
+        cell: (row, key) => (key === "title" ? h("span", { class: "wide" }, row.arrow && h("b", { class: "arrow-number", title: t("levers.arrow") }, row.arrow), say(row.title), h("small", { class: "block" }, row.price === "none" || row.price === "none besides" ? "" : [say(row.price), " "],
+          h("button", { type: "button", class: "link", "aria-label": `${t("lever.try")}: ${phrases(row.title)}`, onclick: () => attempt(row) }, t("lever.try")))) : key === "bound" ? bound(row.bound) : gain(row, key)) }),
       result.in_use.length ? [h("h3", {}, t("levers.in_use")), h("p", { class: "hint" }, t("levers.in_use.hint")), table({ caption: t("levers.in_use"), rows: result.in_use, columns: [{ key: "title", label: t("levers.change") }, ...GOALS.map((g) => ({ key: g, label: t(`goal.${g}`), num: true }))], cell: (row, key) => (key === "title" ? say(row.title) : gain(row, key)) })] : null,
       h("h3", {}, t("flips")), h("ul", { class: "flips" }, flips.groups.map((/** @type {any} */ f) => h("li", {}, ...rich("flips.group", { group: named("group", f.group), batch: h("span", { class: "num" }, f.batch) }))),
         flips.kv_context ? h("li", {}, ...rich("flips.kv", { context: h("span", { class: "num" }, flips.kv_context) })) : null));

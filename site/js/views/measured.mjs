@@ -45,7 +45,11 @@ export function view(page) {
     document.getElementById("answer")?.scrollIntoView({ block: "start" });
   }
 
-  const link = (/** @type {number} */ i) => (column("url")[i] ? h("a", { href: column("url")[i], target: "_blank", rel: "noopener noreferrer" }, column("source")[i]) : column("source")[i]);
+  /** @param {number} i @param {boolean} [short] the word for a source in place of its name */
+  const link = (i, short) => {
+    const words = short ? t("fact.source") : column("source")[i], whole = short ? `${words}: ${column("source")[i]}` : null;
+    return column("url")[i] ? h("a", { href: column("url")[i], target: "_blank", rel: "noopener noreferrer", title: whole, "aria-label": whole }, words) : column("source")[i];
+  };
 
   function drawPicked() {
     const i = picked;
@@ -69,15 +73,16 @@ export function view(page) {
       const range = residual ? around(ys, [...points.map((/** @type {any} */ p) => p.y), 0.5, 2], 2, 2) : { x0: low, x1: high, y0: Math.min(low, ...ys) / 1.5, y1: Math.max(high, ...ys) * 1.5 };
       main.curve.draw({ range, x: residual ? t("measured.time") : t(`measured.${basis}`), y: residual ? t(`measured.ratio.${basis}`) : t("measured.time"), points,
         lines: lines.map((f) => (residual ? { xs: [range.x0, range.x1], ys: [f, f], color: f === 1 ? "ink" : "muted", width: f === 1 ? 2 : 1, dash: f === 1 ? "solid" : "dashed" } : { xs: [range.x0, range.x1], ys: [range.x0 * f, range.x1 * f], color: f === 1 ? "ink" : "muted", width: f === 1 ? 2 : 1, dash: f === 1 ? "solid" : "dashed" })),
-        labels: lines.map((f) => ({ x: residual ? range.x1 : Math.min(range.x1, range.y1 / f) / 1.05, y: residual ? f : Math.min(range.y1, range.x1 * f) / 1.05, text: f === 1 ? what : `${f} ×`, color: f === 1 ? "ink" : "muted", align: "right", dx: -6, dy: f === 1 ? 20 : -8 })) })
+        labels: lines.map((f) => ({ x: residual ? range.x1 : Math.min(range.x1, range.y1 / f) / 1.05, y: residual ? f : Math.min(range.y1, range.x1 * f) / 1.05, text: f === 1 ? what : `${f} ×`, color: f === 1 ? "ink" : "muted", align: "right", dx: -6, dy: f === 1 ? 60 : -8 })) })
         .then(() => { if (!main.listens && main.curve.doc) { main.listens = true; main.curve.onPick((/** @type {number[]} */ at) => { if (at.length) { picked = rows()[at[0]]; drawPoints(); drawPicked(); } }); } });
     }
     const kinds = [...new Set(found.map((/** @type {number} */ i) => column("kind")[i]))];
     fill(places.rows, h("div", { class: "legend" }, kinds.map((k) => h("span", {}, h("span", { class: LOOKS[k].color, "aria-hidden": "true" }, SIGNS[LOOKS[k].marker]), ` ${t(`measured.kind.${k}`)}`))),
       table({ caption: t("tab.measured"), rows: found.slice(0, shown).map((/** @type {number} */ i) => ({ i, className: i === picked ? "here" : "" })),
-        columns: [{ key: "what", label: t("measured.what") }, { key: "kind", label: t("measured.kind") }, { key: "time", label: t("measured.time"), num: true }, { key: "limit", label: t("measured.limit.short"), num: true }, ...(all.basis === "expected" ? [{ key: "expected", label: t("measured.expected.short"), num: true }, { key: "off", label: t("measured.off"), num: true }] : []), { key: "of", label: t("measured.of"), num: true }, { key: "source", label: t("fact.source") }, { key: "open", label: h("span", { class: "sr" }, t("measured.open")) }],
-        cell: ({ i }, key) => ({ what: () => h("span", {}, `${name("model", column("model")[i])}, ${column("chips")[i]} × ${name("chip", column("chip")[i])}`, h("small", { class: "block" }, `${column("engine")[i]}, ${column("weights")[i]}`)), kind: () => name("kind", column("kind")[i]), time: () => column("text")[i], limit: () => column("limit_text")[i], expected: () => column("expected_text")[i],
-          off: () => column("off")[i], of: () => column("of_limit")[i], source: () => h("small", { class: "wide" }, link(i)), open: () => h("button", { type: "button", class: "quiet", "aria-label": `${t("measured.open")}: ${column("id")[i]}`, onclick: () => openScenario(i) }, t("measured.open.short")) })[/** @type {"what"} */ (key)]() }),
+        columns: [{ key: "what", label: t("measured.what") }, { key: "kind", label: t("measured.kind") }, { key: "time", label: t("measured.time"), num: true }, { key: "limit", label: t("measured.limit.short"), num: true }, ...(all.basis === "expected" ? [{ key: "expected", label: t("measured.expected.short"), num: true }, { key: "off", label: t("measured.off"), num: true }] : []), { key: "of", label: t("measured.of"), num: true }],
+        cell: ({ i }, key) => ({ what: () => h("span", { class: "wide" }, `${name("model", column("model")[i])}, ${column("chips")[i]} × ${name("chip", column("chip")[i])}`, h("small", { class: "block" }, `${column("engine")[i]}, ${column("weights")[i]} · `, link(i, true), " · ",
+            h("button", { type: "button", class: "link", "aria-label": `${t("measured.open.short")}: ${column("id")[i]}`, onclick: () => openScenario(i) }, t("measured.open.short")))), kind: () => name("kind", column("kind")[i]), time: () => column("text")[i], limit: () => column("limit_text")[i], expected: () => column("expected_text")[i],
+          off: () => column("off")[i], of: () => column("of_limit")[i] })[/** @type {"what"} */ (key)]() }),
       h("div", { class: "row" }, found.length > shown ? h("button", { type: "button", class: "quiet", onclick: () => { shown += 4 * PAGE; drawPoints(); } }, t("measured.more", { n: found.length - shown })) : null,
         h("button", { type: "button", class: "quiet", onclick: () => save("roofline-measured.csv", csv(found), "text/csv") }, "CSV")));
   }
