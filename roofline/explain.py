@@ -94,9 +94,12 @@ def _phase(report: dict, name: str) -> list:
 def _memory(report: dict) -> list:
     mem, m = report["memory"], report["model"]
     steps = [{"key": "memory.weights", "values": {"parameters": count(m["parameters"]["total"]), "bits": format_number(report["formats"]["bits_per_weight"]), "result": _b(mem["weights_bytes"])}},
-             {"key": "memory.kv", "values": {"sequence": _b(mem["kv_bytes_per_sequence"]), "batch": whole(report["scenario"].get("batch", 1)), "result": _b(mem["kv_bytes_stored"])}},
+             {"key": "memory.kv", "values": {"sequence": _b(mem["kv_bytes_stored"] / report["scenario"].get("batch", 1)), "batch": whole(report["scenario"].get("batch", 1)), "result": _b(mem["kv_bytes_stored"])}},
              {"key": "memory.activations", "values": {"result": _b(mem["activation_bytes"])}},
              {"key": "memory.total", "values": {"result": _b(mem["total_bytes"]), "available": _b(mem["available_bytes"])}}]
+    held = mem["weights_bytes_per_device"] * report["layout"]["tp"] * report["layout"]["pp"]
+    if abs(held / mem["weights_bytes"] - 1) > 0.005:
+        steps.insert(1, {"key": "memory.held", "values": {"result": _b(held)}})
     return steps
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 from . import formats
@@ -106,9 +107,49 @@ def activation_bytes(arch: Architecture, batch, prompt, tp: int = 1):
     return tokens * (2 * arch.hidden * tp + inner) * 2.0 + minimum(batch, PREFILL_CHUNK) * arch.vocab * 4.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Draft:
+    """What makes drafts: `share` of the layers of `arch` (all of a draft model's, one of the model's own for multi-token prediction).
+
+    weights_bytes: that every replica has [bytes]; expert_bytes: of routed experts, which replicas share as they do the model's own [bytes].
+    """
+
+    arch: Architecture
+    share: float
+    weights_bytes: float
+    expert_bytes: float = 0.0
+
+    def held_bytes(self, layout: Layout):
+        """Weights that it adds to the chips of one replica [bytes]."""
+        return self.weights_bytes + self.expert_bytes * layout.tp / maximum(layout.tp, layout.ep)
+
+    def kv_bytes(self, kv, tokens, tp=1):
+        """Its cache of one sequence of `tokens` tokens [bytes], see `kv_bytes`."""
+        return self.share * kv_bytes(self.arch, kv, tokens, tp)
+
+
+def draft_of(arch: Architecture, weights, draft: int, drafter: Architecture | None) -> Draft | None:
+    """What drafts for a model, None if nothing does: the draft model, in the format it is published in (BF16 else), or a layer of the model's own shape.
+
+    >>> from roofline import catalogue
+    >>> draft_of(catalogue.load("llama-3.1-70b"), formats.parse("bf16"), 4, catalogue.load("llama-3.2-1b")).weights_bytes
+    2471628800
+    """
+    if not draft:
+        return None
+    if drafter is not None:
+        return Draft(arch=drafter, share=1.0, weights_bytes=sum(formats.weight_bytes(drafter, drafter.quantization or formats.parse("bf16"))))
+    # A layer as the last one is: experts where the model has them, whatever its first layers hold.
+    stored = [(t, size / t.count) for t, size in zip(arch.tensors, formats.weight_bytes(arch, weights), strict=True) if t.group != "vision" and arch.layer_count - 1 in t.layers]
+    experts = sum(size for t, size in stored if t.group == "experts")
+    return Draft(arch=arch, share=1.0 / arch.layer_count, weights_bytes=sum(size for _, size in stored) - experts, expert_bytes=experts)
+
+
 def demand(arch: Architecture, weights, kv, *, batch, prompt, output, layout: Layout, overhead: float = 0.0, block: int = 1, offload: float = 0.0,
-           offload_kv: float = 0.0, extra: float = 0.0) -> tuple:
+           offload_kv: float = 0.0, draft: Draft | None = None) -> tuple:
     """(weights, cache of one sequence, working memory, overhead) of one replica, as if every stage were the fullest [bytes]; all of it broadcasts.
+
+    What drafts (a model or a layer) has its weights and its cache there too.
 
     The replica needs weights + batch x cache + working + overhead. Arguments as in `footprint`.
     """
@@ -116,12 +157,13 @@ def demand(arch: Architecture, weights, kv, *, batch, prompt, output, layout: La
     blocks = -(-(prompt + output) // block) * block
     # The fullest stage decides what fits: with 61 layers on 3 stages it holds 21, so the replica counts as 63 layers.
     fullest = ceil(arch.layer_count / layout.pp) * layout.pp / arch.layer_count
-    return (weights_per_device(arch, weights, layout, offload) * group * fullest + extra, kv_bytes(arch, kv, blocks, layout.tp) * (1 - offload_kv) * fullest,
+    drafted = (0.0, 0.0) if draft is None else (draft.held_bytes(layout), draft.kv_bytes(kv, blocks, layout.tp))
+    return (weights_per_device(arch, weights, layout, offload) * group * fullest + drafted[0], kv_bytes(arch, kv, blocks, layout.tp) * (1 - offload_kv) * fullest + drafted[1],
             activation_bytes(arch, batch / layout.pp, prompt, layout.tp) * layout.pp, overhead * group)
 
 
 def footprint(arch: Architecture, weights, kv, *, batch: int, prompt: int, output: int, layout: Layout, memory_bytes: float | None,
-              utilisation: float = 1.0, overhead: float = 0.0, block: int = 1, offload: float = 0.0, offload_kv: float = 0.0, extra: float = 0.0) -> dict:
+              utilisation: float = 1.0, overhead: float = 0.0, block: int = 1, offload: float = 0.0, offload_kv: float = 0.0, draft: Draft | None = None) -> dict:
     """The `memory` part of a Report, for one replica: parts, total, whether it fits, and the largest that would.
 
     max_batch and max_context are the edge: so many sequences, or so long a request (its prompt longer, its output the same, all
@@ -129,17 +171,19 @@ def footprint(arch: Architecture, weights, kv, *, batch: int, prompt: int, outpu
 
     batch sequences of prompt + output tokens; memory_bytes: of one chip, or None (unknown: then nothing is said about fit);
     overhead: bytes a chip besides (0: the least that must be there; an engine reserves more); block: tokens per KV block, each
-    sequence rounding up to whole blocks; offload, offload_kv: shares in host memory; extra: bytes of a draft model.
+    sequence rounding up to whole blocks; offload, offload_kv: shares in host memory; draft: what makes drafts.
     """
     group = layout.tp * layout.pp
     stored, each, working, other = demand(arch, weights, kv, batch=batch, prompt=prompt, output=output, layout=layout, overhead=overhead, block=block,
-                                          offload=offload, offload_kv=offload_kv, extra=extra)
+                                          offload=offload, offload_kv=offload_kv, draft=draft)
+    fullest = ceil(arch.layer_count / layout.pp) * layout.pp / arch.layer_count
+    cache_of = lambda tokens: kv_bytes(arch, kv, tokens, layout.tp) * (1 - offload_kv) * fullest + (0.0 if draft is None else draft.kv_bytes(kv, tokens, layout.tp))
     cache = each * batch
     total = stored + cache + working + other
     result = {
         "weights_bytes": sum(formats.weight_bytes(arch, weights)), "weights_bytes_per_device": stored / group,
         "kv_bytes": kv_bytes(arch, kv, prompt + output) * batch, "kv_bytes_stored": cache, "kv_bytes_per_sequence": kv_bytes(arch, kv, prompt + output),
-        "fragmentation_bytes": (each - kv_bytes(arch, kv, prompt + output, layout.tp) * (1 - offload_kv)) * batch,
+        "fragmentation_bytes": (each - cache_of(prompt + output)) * batch, "draft_bytes": 0.0 if draft is None else draft.held_bytes(layout) + draft.kv_bytes(kv, prompt + output, layout.tp) * batch,
         "activation_bytes": working, "overhead_bytes": other, "total_bytes": total,
         "available_bytes": None, "fits": None, "max_batch": None, "max_context": None, "min_devices": None,
     }
@@ -148,8 +192,6 @@ def footprint(arch: Architecture, weights, kv, *, batch: int, prompt: int, outpu
     available = memory_bytes * group * utilisation
     room = available - stored - other
     together = batch if total <= available else 1
-    fullest = ceil(arch.layer_count / layout.pp) * layout.pp / arch.layer_count
-    cache_of = lambda tokens: kv_bytes(arch, kv, tokens, layout.tp) * (1 - offload_kv) * fullest
 
     def holds(sequences, tokens, prompt):
         # Summed as `demand` and `total` are, part by part, so that what is named as the largest really fits.
@@ -160,7 +202,7 @@ def footprint(arch: Architecture, weights, kv, *, batch: int, prompt: int, outpu
         available_bytes=available, fits=total <= available,
         max_batch=_most(lambda n: holds(n, prompt + output, prompt), max(0, int(room // each))) if each > 0 else None,
         max_context=None if longest is None else _most(lambda n: holds(together, n, max(1, n - output)), longest),
-        min_devices=_fewest(stored_once(arch, weights, offload) + result["kv_bytes"] * (1 - offload_kv) + activation_bytes(arch, batch, prompt) + extra, max(memory_bytes * utilisation - overhead, 1.0)),
+        min_devices=_fewest(stored_once(arch, weights, offload) + result["kv_bytes"] * (1 - offload_kv) + activation_bytes(arch, batch, prompt) + result["draft_bytes"], max(memory_bytes * utilisation - overhead, 1.0)),
     )
     return result
 

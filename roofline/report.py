@@ -78,14 +78,14 @@ def evaluate(scenario: Scenario | Resolved) -> Report:
     r = scenario if isinstance(scenario, Resolved) else resolve(scenario)
     s, arch, chip, layout = r.scenario, r.arch, r.chip, r.layout
     warnings = _warnings(r)
-    drafter = sum(formats.weight_bytes(r.drafter, r.drafter.quantization or formats.parse("bf16"))) if r.drafter else 0
+    draft = memory.draft_of(arch, r.weights, s.draft, r.drafter)
     mem = memory.footprint(arch, r.weights, r.kv, batch=s.batch, prompt=s.prompt, output=s.output, layout=layout, memory_bytes=chip.memory_bytes,
-                           utilisation=s.utilisation, overhead=s.overhead, block=s.block, offload=s.offload, offload_kv=s.offload_kv, extra=drafter)
+                           utilisation=s.utilisation, overhead=s.overhead, block=s.block, offload=s.offload, offload_kv=s.offload_kv, draft=draft)
     mem["engine"] = None if chip.memory_bytes is None else reserve.reservation(
         arch, r.weights, r.kv, batch=s.batch, prompt=s.prompt, output=s.output, layout=layout, memory_bytes=chip.memory_bytes, utilisation=s.utilisation if s.utilisation < 1 else None,
-        block=s.block if s.block > 1 else None, overhead=s.overhead or None, chunk=s.chunk or None, extra=drafter / (layout.tp * layout.pp), a100=chip.id.startswith("a100"))
+        block=s.block if s.block > 1 else None, overhead=s.overhead or None, chunk=s.chunk or None, offload=s.offload, draft=draft, a100=chip.id.startswith("a100"))
     if mem["fits"] is False:
-        mem["ways"] = ways_to_fit(r, drafter)
+        mem["ways"] = ways_to_fit(r)
         warnings.append({"code": "memory", "text": sentence(r, mem, mem["ways"])})
     timed = mem["fits"] is not False and not r.lacks
     roofs = roof.roofs_of(chip, layout, (r.compute, r.activations.compute, attention_format(r)), s.network, s.host)

@@ -7,7 +7,7 @@ by kind into groups of equal length, and a request takes blocks of every group.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, floor
 
 from . import formats, memory
@@ -51,6 +51,15 @@ def kinds(arch: Architecture, kv, tp: int = 1) -> tuple:
         states[r.state_bytes / tp] = states.get(r.state_bytes / tp, 0) + r.count
     result += [Kind(name="state", layers=n, state=size) for size, n in states.items()]
     return tuple(result)
+
+
+def _joined(found: tuple) -> tuple:
+    """Kinds that cache alike as one."""
+    layers = {}
+    for k in found:
+        key = replace(k, layers=0)
+        layers[key] = layers.get(key, 0) + k.layers
+    return tuple(replace(key, layers=n) for key, n in layers.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,12 +134,12 @@ def non_torch_bytes(memory_bytes: float, tp: int) -> float:
 
 
 def reservation(arch: Architecture, weights, kv, *, batch: int, prompt: int, output: int, layout: Layout, memory_bytes: float, utilisation: float | None = None,
-                block: int | None = None, overhead: float | None = None, chunk: int | None = None, extra: float = 0.0, a100: bool = False) -> dict:
+                block: int | None = None, overhead: float | None = None, chunk: int | None = None, offload: float = 0.0, draft=None, a100: bool = False) -> dict:
     """What a paged engine reserves on each chip of one replica, and what that serves [bytes, tokens, sequences].
 
     pool = utilisation x memory - weights - working memory of one prefill chunk - libraries; blocks = pool / bytes of a block.
     utilisation, block, overhead, chunk: None takes the engine's own (0.9, 16 tokens, `non_torch_bytes`, 8,192 tokens on chips of 70 GiB,
-    else 2,048); extra: bytes of a draft model on each chip. Every assumption is listed in `assumptions`.
+    else 2,048); offload: share of weights in host memory; draft: a `memory.Draft`. Every assumption is listed in `assumptions`.
 
     >>> from roofline import catalogue
     >>> r = reservation(catalogue.load("llama-3.1-8b"), formats.parse("bf16"), formats.parse("bf16"), batch=1, prompt=1000, output=24, layout=Layout(), memory_bytes=80e9)
@@ -142,11 +151,16 @@ def reservation(arch: Architecture, weights, kv, *, batch: int, prompt: int, out
     block = BLOCK if block is None else block
     chunk = chunk or (8192 if memory_bytes >= LARGE and not a100 else 2048)
     libraries = non_torch_bytes(memory_bytes, layout.tp) if overhead is None else overhead
-    held = memory.weights_per_device(arch, weights, layout) + extra
+    held = memory.weights_per_device(arch, weights, layout, offload)
+    cached = kinds(arch, kv, layout.tp)
+    if draft is not None:
+        held += draft.held_bytes(layout) / (layout.tp * layout.pp)
+        # A layer of the model's own is one more of its last kind of cache, a draft model's layers are kinds of their own.
+        cached = _joined(cached + (kinds(draft.arch, kv, layout.tp) if draft.share == 1 else tuple(replace(k, layers=1) for k in cached[-1:])))
     sequences = 1024 if memory_bytes >= LARGE and not a100 else 256
     working = memory.activation_bytes(arch, min(sequences, chunk), chunk, layout.tp) / layout.tp
     room = utilisation * memory_bytes - held - working - libraries
-    pool = pool_of(kinds(arch, kv, layout.tp), block, layout.pp)
+    pool = pool_of(cached, block, layout.pp)
     assumptions = [
         f"{utilisation:.0%} of each chip's memory is the engine's",
         f"working memory is that of one prefill chunk of {chunk:,} tokens",

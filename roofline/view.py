@@ -202,8 +202,9 @@ def memory(report: dict) -> dict:
     """The memory bar of the whole deployment's replica: parts, capacity, and what else would fit."""
     mem = report["memory"]
     longest = max(mem["total_bytes"], mem["available_bytes"] or 0) or 1
-    parts = [("weights", mem["weights_bytes_total"] if "weights_bytes_total" in mem else mem["weights_bytes"]),
-             ("kv", mem.get("kv_bytes_stored", mem["kv_bytes"])), ("activations", mem["activation_bytes"]), ("overhead", mem["overhead_bytes"])]
+    # What lies on the chips of a replica: its share of experts that replicas share, without what is offloaded, with what drafts.
+    chips = report["layout"]["tp"] * report["layout"]["pp"]
+    parts = [("weights", mem["weights_bytes_per_device"] * chips), ("kv", mem["kv_bytes_stored"]), ("activations", mem["activation_bytes"]), ("overhead", mem["overhead_bytes"])]
     free = None if mem["available_bytes"] is None else mem["available_bytes"] - mem["total_bytes"]
     return {
         "fits": mem["fits"], "total": bytes_(mem["total_bytes"]), "available": bytes_(mem["available_bytes"]),

@@ -11,11 +11,11 @@ from .scenario import Resolved
 from .units import format_quantity
 
 
-def ways_to_fit(r: Resolved, extra: float = 0.0) -> list:
+def ways_to_fit(r: Resolved) -> list:
     """Single changes that make a scenario fit: [{"change": Scenario fields, "text"}], the least disturbing first; [] if it fits or is unknown.
 
     Tried: a smaller batch, a shorter prompt, FP8 and INT4 weights, an FP8 cache, and the fewest chips of which a legal layout of
-    one replica fits. extra: bytes of a draft model.
+    one replica fits.
     """
     s = r.scenario
     if r.chip.memory_bytes is None:
@@ -23,7 +23,7 @@ def ways_to_fit(r: Resolved, extra: float = 0.0) -> list:
 
     def asked(batch=s.batch, prompt=s.prompt, weights=r.weights, kv=r.kv, layout=r.layout):
         return memory.footprint(r.arch, weights, kv, batch=batch, prompt=prompt, output=s.output, layout=layout, memory_bytes=r.chip.memory_bytes,
-                                utilisation=s.utilisation, overhead=s.overhead, block=s.block, offload=s.offload, offload_kv=s.offload_kv, extra=extra)
+                                utilisation=s.utilisation, overhead=s.overhead, block=s.block, offload=s.offload, offload_kv=s.offload_kv, draft=memory.draft_of(r.arch, weights, s.draft, r.drafter))
 
     now = asked()
     if now["fits"]:

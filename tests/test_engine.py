@@ -178,6 +178,32 @@ def test_working_memory_counts_in_the_largest_batch():
     assert evaluate(Scenario(model="llama-3.1-8b", hardware="h100-sxm", prompt=1, output=1)).memory["max_batch"] == want
 
 
+def test_what_drafts_takes_memory():
+    """Llama 3.2 1B beside 70B: 2.4716 GB of BF16 weights and 32,768 B a token; the multi-token-prediction layer of DeepSeek-V3 is one
+    layer more: 1,152 B a token and, shared over 64 chips, 1/64 of 256 experts beside its attention, shared expert, router and norms."""
+    s = Scenario(model="llama-3.1-70b", hardware="h200-sxm", devices=4, batch=16, prompt=4000, output=96)
+    plain, drafted = (evaluate(s.replace(draft=draft, draft_model="llama-3.2-1b")).memory for draft in (0, 4))
+    more = 2 * 1_235_814_400 + 16 * 4096 * 2 * 16 * 8 * 64 * 2
+    assert drafted["draft_bytes"] == more and plain["draft_bytes"] == 0
+    assert drafted["total_bytes"] == pytest.approx(plain["total_bytes"] + more)
+    assert drafted["engine"]["max_batch"] < plain["engine"]["max_batch"] and drafted["max_batch"] < plain["max_batch"]
+    r = Scenario(model="deepseek-v3", hardware="h200-sxm", tp=1, dp=64, ep=64, batch=8, prompt=4000, output=96, kv="bf16", weights="bf16")
+    plain, drafted = (evaluate(r.replace(draft=draft)).memory for draft in (0, 1))
+    attention = 7168 * 1536 + 1536 * 128 * 192 + 7168 * 576 + 512 * 128 * 256 + 128 * 128 * 7168
+    want = 2 * (256 / 64 * 3 * 7168 * 2048 + 3 * 7168 * 2048 + attention + 256 * 7168) + 8 * 4096 * 1152
+    assert drafted["total_bytes"] - plain["total_bytes"] == pytest.approx(want, rel=1e-3)
+
+
+@pytest.mark.parametrize("more", [{}, {"offload": 0.5, "devices": 2}, {"draft": 3, "draft_model": "llama-3.2-1b"}, {"tp": 4, "pp": 3}, {"model": "mixtral-8x7b", "tp": 1, "dp": 4, "ep": 4}])
+def test_the_parts_of_the_memory_add_up(more):
+    """Weights, cache, working memory and overhead that are drawn are the total."""
+    from roofline.view import memory
+    report = evaluate(Scenario(**({"model": "llama-3.1-70b", "hardware": "h200-sxm", "devices": None if "tp" in more else 4, "batch": 4, "overhead": 2e9} | more))).to_dict()
+    shown = memory(report)
+    longest = max(report["memory"]["total_bytes"], report["memory"]["available_bytes"])
+    assert sum(part["width"] for part in shown["parts"]) * longest == pytest.approx(report["memory"]["total_bytes"], rel=1e-4)
+
+
 def test_what_stays_in_host_memory_needs_no_chip():
     """Llama 3.1 70B in BF16 is 141.1 GB: two cards of 80 GB, or one with half of the matrices in host memory."""
     ask = lambda offload: evaluate(Scenario(model="llama-3.1-70b", hardware="h100-sxm", prompt=100, output=10, offload=offload)).memory

@@ -144,3 +144,10 @@ def test_the_fullest_stage_decides():
     """61 layers on 3 stages: the fullest holds 21, 63/61 of an equal share; on one stage nothing changes."""
     ask = lambda pp: demand(load("deepseek-v3"), BF16, BF16, batch=1, prompt=100, output=1, layout=Layout(tp=8, pp=pp))
     assert ask(3)[0] == pytest.approx(ask(1)[0] * 63 / 61) and ask(3)[1] == pytest.approx(ask(1)[1] * 63 / 61)
+
+
+def test_an_engine_that_offloads_has_room():
+    """Llama 3.1 70B on one H100 of 80 GB: with 60 % of its matrices in host memory 56.6 GB stay, and the engine serves from what is left of 72."""
+    e = evaluate(Scenario(model="llama-3.1-70b", hardware="h100-sxm", prompt=1000, output=24, offload=0.6)).memory["engine"]
+    assert e["weights_bytes"] == pytest.approx(0.4 * 2 * 70_553_706_496, rel=0.03) and e["fits"] and e["max_batch"] > 0
+    assert not evaluate(Scenario(model="llama-3.1-70b", hardware="h100-sxm", prompt=1000, output=24)).memory["engine"]["fits"]

@@ -217,7 +217,6 @@ def _together(r, chips: Columns, roofs: Roofs, e=None) -> tuple:
     e: a Reached or an Efficiency for expected times, None for the limits.
     """
     s, layout = r.scenario, r.layout
-    drafter = sum(formats.weight_bytes(r.drafter, r.drafter.quantization or formats.parse("bf16"))) if r.drafter else 0
     stored, each, working, other = memory.demand(
         r.arch,
         r.weights,
@@ -230,7 +229,7 @@ def _together(r, chips: Columns, roofs: Roofs, e=None) -> tuple:
         block=s.block,
         offload=s.offload,
         offload_kv=s.offload_kv,
-        extra=drafter,
+        draft=memory.draft_of(r.arch, r.weights, s.draft, r.drafter),
     )
     total = stored + each * s.batch + working + other
     available = chips.memory_bytes * (layout.tp * layout.pp) * s.utilisation
