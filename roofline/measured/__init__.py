@@ -30,7 +30,7 @@ from . import (
     trtllm,
 )
 from .reading import Reading, Sheet
-from .text import MAX_LINES, collapse, decode, lines_of, plain
+from .text import MAX_LINES, collapse, cut_tail, decode, lines_of, plain
 
 __all__ = ["Reading", "read"]
 
@@ -54,6 +54,9 @@ def read(data: bytes, name: str = "") -> Reading:
     jsonish.guard(text if is_json else short, shown)
     found = jsonish.find(text if is_json else short, shown)
     cleaned = plain(short)
+    cut = None if is_json else cut_tail(cleaned)
+    if cut is not None:
+        cleaned = cleaned[: len(cleaned) - len(cut)]
     lines = lines_of(cleaned)
     undressed = "\n".join(lines)
     if not found.values and "{" in cleaned and undressed != text:
@@ -79,6 +82,8 @@ def read(data: bytes, name: str = "") -> Reading:
         raise InputError("file", shown, f"is {sheet.tool} output without a usable figure ({reason[:300]})")
     if found.damaged and not any(w.startswith("truncated") for w in sheet.warnings) and found.values and is_json:
         sheet.warn("truncated", "the file breaks off inside a record; only whole records are read")
+    if cut is not None and not any(w.startswith("truncated") for w in sheet.warnings):
+        sheet.warn("truncated", f"the file ends in {cut.strip()[-60:]!r}, which may be cut; that line is left out")
     if not is_json and short.count("\n") + 1 == MAX_LINES * 3 // 2:
         sheet.warn("long_file", f"of a text this long the first {MAX_LINES} lines and the last {MAX_LINES // 2} are read")
     if counts:

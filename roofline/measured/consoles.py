@@ -133,13 +133,13 @@ def read_aisbench(lines: list[str]) -> Sheet | None:
     tables = pipe_tables(
         lines,
         lambda row: (
-            row[0] in ("Performance Parameters", "Common Metric", "Metric") and (row[1] in ("Stage", "average") or row[1:] == ["Value"])
+            row[0] in ("Performance Parameters", "Common Metric", "Metric") and (row[1:2] in (["Stage"], ["average"]) or row[1:] == ["Value"])
         ),
     )
     said: dict[str, tuple[str, str]] = {}
     for table in tables:
         for _, row, n in table.rows:
-            cell = re.sub(r"[(\[].*", "", row[2 if "Stage" in table.header else 1]).strip()  # without "( 100.0% )"
+            cell = re.sub(r"[(\[].*", "", row[2 if table.header[1] == "Stage" and len(row) > 2 else 1]).strip()  # without "( 100.0% )"
             if n and (m := re.fullmatch(rf"({NUMBER})\s*(ms|us|s|req/s|tokens?/s)?", cell)):
                 name = row[0].strip().lower()
                 said.setdefault(_MINDIE.get(name, name), (m[1], m[2] or ""))

@@ -306,7 +306,9 @@ def read_rocprof(lines: list[str]) -> Sheet | None:
                 continue
             begin, end = (whole(r.get(a) or r.get(b)) for a, b in (("beginns", "starttimestamp"), ("endns", "endtimestamp")))
             own = whole(r.get("durationns") or r.get("duration"))
-            if own is not None:
+            if own is not None and begin and end and end > begin and abs(own / (end - begin) - 1) > 0.05:
+                sheet.warn(f"time_disagrees:line {line}", f"{own} ns printed, {end - begin} ns from start to end; left out")
+            elif own is not None:
                 sheet.row("duration_ns", own, r.get("durationns") or r.get("duration"), kernel=kernel, count=n if n > 1 else None)
             elif begin and end:
                 sheet.row("duration_ns", end - begin, r.get("endns") or r.get("endtimestamp"), derived=True, kernel=kernel)

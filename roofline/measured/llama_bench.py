@@ -295,6 +295,10 @@ def _realigned(sheet: Sheet, header: list[str], row: list[str], line: int) -> No
         record["build_commit"], record["build_number"] = row[0], row[1]
     if not re.match(r"\d{4}-\d\d-\d\dT", str(record.get("test_time", ""))):
         return
+    tokens, ns, rate = (number(record.get(k)) for k in ("n_gen", "avg_ns", "avg_ts"))
+    tokens = (tokens or 0) + (number(record.get("n_prompt")) or 0)
+    if not (tokens and ns and rate) or abs(rate * ns / (tokens * 1e9) - 1) > 0.05:
+        return  # nothing proves that the columns are the right ones
     record_row(sheet, record, ".", f"line {line}")
 
 

@@ -56,7 +56,7 @@ def read_triton(lines: list[str]) -> Sheet | None:
             continue
         for text in lines[at + 1 : at + 2001]:
             row = [c.strip() for c in (text.split(",") if comma else text.split())]
-            row = row[1:] if not comma and len(row) == len(names) + 1 else row  # the printed table starts with a row number
+            row = row if comma else row[1:]  # the printed table starts with a row number
             if len(row) != len(names) or number(row[sizes[0]]) is None:
                 break
             test = ", ".join(f"{names[i]} {row[i]}" for i in sizes)[:80]

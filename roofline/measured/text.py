@@ -107,7 +107,7 @@ _TAG_BLOCK = re.compile(r"<(?:script|style)\b[^>]{0,500}>.{0,200000}?</(?:script
 _SPACES = {c: " " for c in map(ord, "\u00a0\u2007\u2008\u2009\u200a\u202f\u205f\u3000\u2002\u2003")}
 _PLAIN = {
     **_SPACES,
-    **{c: None for c in map(ord, "\u200b\u200c\u200d\u2060\ufeff\x08\x07\x1a")},
+    **{c: None for c in map(ord, "\u200b\u200c\u200d\u200e\u200f\u2060\u2066\u2067\u2068\u2069\ufeff\x08\x07\x1a")},
     **{ord(a): b for a, b in zip("−–—‒｜：（）％＋＝／", "----|:()%+=/", strict=False)},
     0x2502: "|",
     0x2503: "|",
@@ -200,6 +200,24 @@ def collapse(text: str) -> tuple[str, dict[str, int]]:
     if len(kept) > MAX_LINES * 3 // 2:
         kept = kept[:MAX_LINES] + kept[-MAX_LINES // 2 :]
     return "\n".join(kept), {line: n for line, n in seen.items() if n > MAX_REPEATS and line.strip()}
+
+
+_TAIL = re.compile(r"(?<![\d.,])\d[\d,]*(?:\.(\d*))?$")
+
+
+def cut_tail(text: str) -> str | None:
+    """The last line of a text that ends inside it: no line end, and a number with fewer decimals than such lines have here; else None.
+
+    >>> cut_tail("a: 1.25\\nb: 2.50\\nc: 3.2"), cut_tail("a: 1.25\\nb: 2.50\\nc: 3.21")
+    ('c: 3.2', None)
+    """
+    lines = text[-20_000:].split("\n")
+    last = _TAIL.search(lines[-1])
+    if not last or len(lines) < 3:
+        return None
+    peers = [len(m[1]) for line in lines[-200:-1] if (m := _TAIL.search(line.rstrip())) and m[1]]
+    usual = max(set(peers), key=peers.count) if len(peers) > 1 else 0
+    return lines[-1] if len(last[1] or "") < usual else None
 
 
 def lines_of(text: str) -> list[str]:

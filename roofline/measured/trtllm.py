@@ -203,6 +203,11 @@ def _run(sheet: Sheet, p: dict[str, str]) -> None:
     }
     facts = {k: v for k, v in facts.items() if v is not None}
     rate = get("tokens_per_sec", "tokensPerSec")
+    spent, size, made = number(p.get("latency(ms)")), facts.get("batch"), facts.get("n_gen")
+    implied = size * made / spent * 1000 if spent and size and made else None
+    if implied and (printed := number(rate)) and not 0.8 < printed / implied < 1.25:
+        sheet.warn("rate_disagrees_with_time", f"{rate} token/s printed, {implied:.4g} from tokens and time; left out")
+        rate = None
     sheet.row("output_tps_e2e", number(rate), rate, aggregate=True, **facts)
     rate = get("generation_tokens_per_second", "generationTokensPerSec", "generation_tokens_per_sec")
     sheet.row("decode_tps", number(rate), rate, aggregate=True, **facts)
