@@ -64,7 +64,7 @@ def _fewest(r: Resolved, asked, least: int):
     """The fewest chips of which a layout of one replica fits: tensor parallel inside the fast links first, then pipeline stages of such groups; None if none is found."""
     domain = fabric_of(r.chip, r.scenario.network).domain
     legal = []
-    for tp in range(1, int(min(domain, r.arch.heads)) + 1):
+    for tp in range(1, int(min(domain, r.arch.heads or 64)) + 1):  # without attention there are no heads to divide
         layout = replace(r.layout, tp=tp, pp=1, ep=1)
         try:
             parallel.check(layout, r.arch)

@@ -297,3 +297,12 @@ def test_formulas_broadcast(model, batches, prompt):
             for one, many in zip(run(arch, make(float(batch))), both, strict=True):
                 for field in ("flops", "weight_bytes", "kv_read_bytes", "kv_write_bytes", "activation_bytes"):
                     assert np.broadcast_to(getattr(many, field), array.shape)[i] == pytest.approx(getattr(one, field), rel=1e-12)
+
+
+def test_a_model_without_attention_that_does_not_fit_is_told_what_does():
+    """Mamba 2.8B has no attention heads to divide: a batch that is too large for one card fits on more of them."""
+    report = evaluate(Scenario(model="mamba-2.8b", hardware="h100-sxm", batch=4000))
+    ways = report.memory["ways"]
+    assert report.memory["fits"] is False and any("batch" in way["change"] for way in ways) and any("devices" in way["change"] for way in ways)
+    for way in ways:
+        assert evaluate(Scenario(model="mamba-2.8b", hardware="h100-sxm", batch=4000).replace(**way["change"])).memory["fits"]
