@@ -258,7 +258,8 @@ def _attention(a: Attention, p: Pass, kv, roof: str, fused: bool, offload: float
     else:
         pairs = (visible_pairs(p.start + p.new_tokens, window, a.chunked) - visible_pairs(p.start, window, a.chunked)) / a.compress
         qk, v = a.qk_dim, a.v_dim
-        read = minimum(p.start, window or p.start) / a.compress * stored
+        # Of what is cached, a window's tokens are seen; of blocks (Llama 4) those of the block that the new tokens start in.
+        read = (p.start - p.start // a.window * a.window if a.chunked else minimum(p.start, window or p.start)) / a.compress * stored
         # Fused: Q in, O out, and the new K and V once.
         touched = p.new_tokens * ((qk + v) * a.heads + stored)
     scores = 0.0 if fused else _SCORE_PASSES * 2.0 * pairs * a.heads

@@ -306,3 +306,9 @@ def test_a_model_without_attention_that_does_not_fit_is_told_what_does():
     assert report.memory["fits"] is False and any("batch" in way["change"] for way in ways) and any("devices" in way["change"] for way in ways)
     for way in ways:
         assert evaluate(Scenario(model="mamba-2.8b", hardware="h100-sxm", batch=4000).replace(**way["change"])).memory["fits"]
+
+
+def test_a_prompt_that_goes_on_reads_the_block_it_is_in():
+    """Llama 4 Scout after 20,000 cached tokens: 36 layers see the last 20,000 - 2 x 8,192 = 3,616 of them, 12 layers all; 4,096 B a layer and token."""
+    r = evaluate(Scenario(model="llama-4-scout-17b-16e", hardware="b200-sxm", devices=2, prompt=20100, cached=20000, output=1, kv="bf16"))
+    assert r.prefill.bytes["kv_read"] == 4096 * (36 * 3616 + 12 * 20000)
