@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from . import vision
 from .dense import TWO_NORMS, phi3
-from .moe import ernie_moe, others
+from .moe import ernie_moe, mlp_by_kind, others
 from .parts import ATTN, Build
 from .reader import Reader
 from .registry import FAMILIES, family
@@ -32,6 +32,8 @@ PLAIN = {
     "granite4_vision": ("granite", "siglip_vision_model"),
     "hyperclovax_vision_v2": ("hyperclovax", ""),
     "nemotron_h_omni": ("nemotron_h", ""),
+    "qianfan_ocr": ("qwen3", "qianfan_ocr_vision"),
+    "moss_transcribe_diarize": ("qwen3", ""),
 }
 TEXT_NAMES = {"internvl_chat": "llm_config", "deepseek_vl_v2": "language_config", "hyperclovax_vision_v2": "text_config"}
 
@@ -315,6 +317,30 @@ def idefics(m: Build):
         vision.roughly(m, v, h)
 
 
+@family("unlimited_ocr_text")
+def unlimited_ocr_text(m: Build):
+    """DeepSeek's experts under ordinary attention; what was read stays in the cache, what is written is seen through a window."""
+    c = m.c
+    m.embed()
+    m.gqa(bias=c.flag("attention_bias"))
+    first = c.int("first_k_dense_replace", 0, fallback=1)
+    mlp_by_kind(m, c.kinds("mlp_layer_types", m.n, lambda i: "dense" if i < first else "sparse", ("dense", "sparse")))
+    m.notes.append("The window over what the model has written is not modelled: every token stays in the cache.")
+    m.norm(*TWO_NORMS)
+
+
+@family("cohere_compass_text")
+def cohere_compass_text(m: Build):
+    c = m.c
+    m.embed()
+    kinds = c.kinds("layer_types", m.n, lambda i: "full_attention", ("full_attention", "sliding_attention"))
+    for layers, w in m.sliding(kinds, c.opt("sliding_window")):
+        m.core(layers=layers, window=w)
+    m.gqa(bias=c.flag("attention_bias"), core=False)
+    m.gated_mlp()
+    m.norm("input_layernorm")
+
+
 def alias(name: str, known: str):
     """Read one model_type as another that has the same parts."""
     FAMILIES[name] = FAMILIES[known]
@@ -326,5 +352,7 @@ for _name, _known in {
     "gemma4_unified_text": "gemma4_text",
     "granite_docling_text": "granite",
     "video_llama_3_text": "qwen2",
+    "cosmos3_edge_text": "arcee",
+    "hunyuan_vl_text": "hunyuan_v1_dense",
 }.items():
     alias(_name, _known)

@@ -137,13 +137,15 @@ def paligemma(m: Build):
     vision.project(m, "multi_modal_projector", (top.int("projection_dim"), vision.clip(m, v)))
 
 
-@family("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe")
+@family("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe", "cosmos3_omni", "cohere_compass")
 def qwen_vl(m: Build):
     if m.c.type.startswith("qwen3_5") and not m.c.has("text_config"):
         m.inside(Reader(m.c.raw, m.c.type + "_text", assumed=m.c.assumed))
         return FAMILIES[m.c.type](m)
-    top = language(m, {"qwen2_vl": "qwen2_vl_text", "qwen2_5_vl": "qwen2_5_vl_text"}.get(m.c.type, m.c.type + "_text"))
-    v = tower(top, m.wrapper + "_vision")
+    top = language(m, "qwen3_vl_text" if m.c.type == "cosmos3_omni" else m.c.type + "_text")
+    own = {"cosmos3_omni": "qwen3_vl_vision"}.get(m.wrapper, m.wrapper + "_vision")
+    m.wrapper = "qwen3_vl" if m.wrapper in ("cosmos3_omni", "cohere_compass") else m.wrapper
+    v = tower(top, own)
     if v is None:
         return absent(m)
     vision.qwen(m, v)
