@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from . import vision
 from .dense import TWO_NORMS, phi3
-from .moe import ernie_moe, mlp_by_kind, others
+from .moe import ernie_moe, others
 from .parts import ATTN, Build
 from .reader import Reader
 from .registry import FAMILIES, family
@@ -322,9 +322,19 @@ def unlimited_ocr_text(m: Build):
     """DeepSeek's experts under ordinary attention; what was read stays in the cache, what is written is seen through a window."""
     c = m.c
     m.embed()
-    m.gqa(bias=c.flag("attention_bias"))
-    first = c.int("first_k_dense_replace", 0, fallback=1)
-    mlp_by_kind(m, c.kinds("mlp_layer_types", m.n, lambda i: "dense" if i < first else "sparse", ("dense", "sparse")))
+    m.gqa(bias=c.flag("attention_bias"), d=m.split(m.hidden, m.heads))
+    first, bias = c.int("first_k_dense_replace", 0, fallback=1), c.flag("mlp_bias")
+    kinds = c.kinds("mlp_layer_types", m.n, lambda i: "dense" if i < first else "sparse", ("dense", "sparse"))
+    dense, ff = m.where(lambda i: kinds[i] == "dense"), c.int("moe_intermediate_size")
+    m.gated_mlp(layers=dense, bias=bias)
+    m.moe(
+        c.int("n_routed_experts"),
+        c.int("num_experts_per_tok"),
+        ff,
+        layers=others(m, dense),
+        shared_ff=ff * (c.opt("n_shared_experts", 0) or 0),
+        shared_bias=bias,
+    )
     m.notes.append("The window over what the model has written is not modelled: every token stays in the cache.")
     m.norm(*TWO_NORMS)
 

@@ -51,7 +51,7 @@ def lfm3_vl(m: Build):
 
 @family("cosmos3_edge")
 def cosmos3_edge(m: Build):
-    top = language(m, "cosmos3_edge_text")
+    top = language(m, "cosmos3_edge_text", tie=False)
     v = tower(top, "cosmos3_edge_vision")
     if v is None:
         return absent(m)
