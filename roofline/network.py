@@ -90,6 +90,18 @@ def distinct_domains(experts_per_token, domains):
     return (domains - 1.0) * (1.0 - (1.0 - 1.0 / domains) ** experts_per_token)
 
 
+def distinct_ranks(experts_per_token, near, domains=1):
+    """Times a token must be handed to another chip inside a domain, if each chip of near x domains is equally likely: m (n-1) (1 - (1 - 1/nm)^k) [sends].
+
+    A chip that has several of a token's experts needs it once, and sends their sum back once; k (n-1)/n, a copy for every expert, is
+    more. Source: DeepEP's normal kernels (is_token_in_rank of get_dispatch_layout); its low-latency kernels send a copy for each.
+
+    >>> round(distinct_ranks(8, 8), 3), round(8 * 7 / 8, 3)
+    (4.595, 7.0)
+    """
+    return domains * (near - 1.0) * (1.0 - (1.0 - 1.0 / (near * domains)) ** experts_per_token)
+
+
 # ---- time and measured bandwidth --------------------------------------------------------------------------------------
 
 _SENT = {"all_reduce": all_reduce_bytes, "all_gather": all_gather_bytes, "reduce_scatter": all_gather_bytes, "all_to_all": all_to_all_bytes,

@@ -39,6 +39,7 @@ class Operator:
     activation_bytes: float = 0.0
     link_bytes: float = 0.0
     messages: float = 0.0
+    spared_bytes: float = 0.0  # of the link bytes inside a domain, those that the best kernels need not send: no limit counts them
     network_bytes: float = 0.0  # of the link bytes, those that leave the domain of the fast links
     link_share: float = 1.0  # part of the layout's link roof that this collective can use (its group may reach fewer links)
     latency_s: float = 0.0  # what its messages cost besides their bytes (data/links.toml), for expectations

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from .errors import InputError
 from .fabric import Fabric
 from .model import Architecture
-from .network import all_reduce_bytes, all_to_all_bytes, distinct_domains, hierarchical_all_reduce_bytes
+from .network import all_reduce_bytes, all_to_all_bytes, distinct_domains, distinct_ranks, hierarchical_all_reduce_bytes
 from .numeric import any_true, is_array, maximum, minimum, where
 from .operators import Operator, block_count, routed_layers, totals
 
@@ -111,7 +111,8 @@ def collectives(arch: Architecture, p, layout: Layout, activation_bytes: float =
     [bytes/element]. imbalance: what the busiest expert rank receives over the mean.
     Tensor parallel: one all-reduce of tokens x hidden per residual block (two a layer), and an all-gather of the logits; beyond a
     domain of fast links each chip carries its part of the sum over the network. Expert parallel: tokens x k x hidden out and back,
-    (ep-1)/ep of it to other chips; a token crosses to another domain once, however many of its experts are there. Its layers
+    (ep-1)/ep of it to other chips; a token crosses to another domain once, however many of its experts are there, and a limit counts
+    it once for a chip too (`network.distinct_ranks`). Its layers
     need no second all-reduce: the tokens stay scattered between the two. Pipeline: tokens x hidden per hop.
     """
     fabric = fabric or Fabric()
@@ -120,10 +121,10 @@ def collectives(arch: Architecture, p, layout: Layout, activation_bytes: float =
     _, tokens, sampled = totals(p)
     share = lambda n: fabric.share(fabric.inside(n)) / fabric.reference(layout)
 
-    def collective(name, count, inside, beyond, kind, group, messages, load=1.0):
+    def collective(name, count, inside, beyond, kind, group, messages, load=1.0, spared=0.0):
         outer = fabric.domains(group)
         ops.append(Operator(name=name, group="collective", count=count, roof="link", link_bytes=inside + beyond, network_bytes=beyond, link_share=share(group),
-                            messages=messages, latency_s=messages * fabric.latency(kind, fabric.inside(group), outer), load=load))
+                            messages=messages, latency_s=messages * fabric.latency(kind, fabric.inside(group), outer), load=load, spared_bytes=spared))
 
     # Within one tp group every rank holds all tokens, so only experts beyond it need a dispatch of this rank's share of them.
     spans = layout.pool > 1
@@ -141,8 +142,9 @@ def collectives(arch: Architecture, p, layout: Layout, activation_bytes: float =
         sent = where(spans, tokens / tp * hidden, 0.0) * layers
         inside, beyond = all_to_all_bytes(sent * k, near), sent * distinct_domains(k, domains)
         messages = where(spans, layers, 0)
-        collective("all-to-all dispatch", layers, inside * activation_bytes, beyond * activation_bytes, "all_to_all", ep, messages, imbalance)
-        collective("all-to-all combine", layers, inside * 2.0, beyond * 2.0, "all_to_all", ep, messages, imbalance)
+        twice = maximum(0.0, inside - sent * distinct_ranks(k, near, domains))  # further copies to a chip that has the token
+        collective("all-to-all dispatch", layers, inside * activation_bytes, beyond * activation_bytes, "all_to_all", ep, messages, imbalance, twice * activation_bytes)
+        collective("all-to-all combine", layers, inside * 2.0, beyond * 2.0, "all_to_all", ep, messages, imbalance, twice * 2.0)
     if any_true(layout.pp > 1):
         hops = layout.pp - 1
         each = tokens * hidden * 2.0 / tp

@@ -101,12 +101,14 @@ def link_roof(fabric, layout: Layout):
     return where(talks(layout), fabric.chip_bytes_per_s * fabric.reference(layout), float("inf"))
 
 
-def link_seconds(op, roofs: Roofs):
-    """Least time of a collective [s]: its bytes inside the domain and those beyond travel at once, the longer holds.
+def link_seconds(op, roofs: Roofs, least: bool = False):
+    """Time of a collective at the full speed of its links [s]: its bytes inside the domain and those beyond travel at once, the longer holds.
 
     max((link bytes - network bytes) / (link x its share), network bytes / network) x the busiest chip's load. Latency is left out.
+    least: without the bytes that the best kernels spare, as a limit must.
     """
-    return op.load * maximum((op.link_bytes - op.network_bytes) / (roofs.link * op.link_share), op.network_bytes / roofs.network)
+    inside = op.link_bytes - op.network_bytes - (op.spared_bytes if least else 0.0)
+    return op.load * maximum(inside / (roofs.link * op.link_share), op.network_bytes / roofs.network)
 
 
 PARTS = ("compute", "memory", "network", "host")
@@ -124,7 +126,7 @@ def limit_parts(ops, roofs: Roofs, layout: Layout, stages=1):
     work, near, away, network = {}, 0.0, 0.0, 0.0
     for op in ops:
         if op.group == "collective":
-            network = network + link_seconds(op, roofs) / stages
+            network = network + link_seconds(op, roofs, least=True) / stages
             continue
         flops, here, there = op_load(op, layout.tp, stages)
         # Loads are added before they are divided by the roofs: for arrays of many chips that is far less to do.
@@ -149,7 +151,7 @@ def longest(parts):
 def op_parts(op, roofs: Roofs, tp, stages=1):
     """(compute, memory, network, host) seconds of one operator at its limit [s]; see `limit_parts`."""
     if op.group == "collective":
-        return 0.0, 0.0, link_seconds(op, roofs) / stages, 0.0
+        return 0.0, 0.0, link_seconds(op, roofs, least=True) / stages, 0.0
     flops, near, away = op_load(op, tp, stages)
     return 0.0 if op.roof == "vector" else flops / roofs.peaks[op.roof], near / roofs.bandwidth, 0.0, away / roofs.host
 

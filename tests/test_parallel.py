@@ -259,7 +259,7 @@ def test_no_layout_that_cannot_be():
 
 def test_layouts_are_ranked_by_their_goal():
     """What messages cost is added to a time at the limit; memory and the rest are ranked as they are."""
-    for goal, value in (("tpot", lambda row: row["figures"]["tpot_s"] + row["messages_s"]), ("memory", lambda row: row["figures"]["total_bytes"]), ("throughput", lambda row: -row["rank"])):
+    for goal, value in (("tpot", lambda row: row["figures"]["tpot_s"] + row["messages_s"]), ("memory", lambda row: row["figures"]["bytes_per_chip"]), ("throughput", lambda row: -row["rank"])):
         rows = layouts(Scenario(model="llama-3.1-70b", hardware="h100-sxm", devices=8, batch=16, engine="none"), goal)["layouts"]
         values = [value(row) for row in rows]
         assert values == sorted(values) and len(values) > 4
@@ -303,3 +303,16 @@ def test_experts_that_are_not_spread_cannot_be_uneven(layout):
     even, skewed = (evaluate(Scenario(model="mixtral-8x7b", hardware="b200-sxm", batch=8, imbalance=load, **layout)) for load in (1.0, 2.0))
     assert skewed.decode.limit_s == even.decode.limit_s and skewed.prefill.limit_s == even.prefill.limit_s
     assert "imbalance" in {w["code"] for w in skewed.warnings} and "imbalance" not in {w["code"] for w in even.warnings}
+
+
+def test_a_limit_counts_a_token_once_for_a_chip():
+    """8 of 256 experts on 8 chips: a token goes to 7 (1 - (7/8)^8) = 4.595 other chips, though 7 copies are sent where each expert gets its
+    own; counted by drawing experts at random (without putting one back, so a little more)."""
+    rng = np.random.default_rng(1)
+    others = np.mean([len({e // 32 for e in rng.choice(256, 8, replace=False)} - {0}) for _ in range(20_000)])
+    assert network.distinct_ranks(8, 8) == pytest.approx(others, rel=0.015)
+    r = evaluate(Scenario(model="deepseek-v3", hardware="h200-sxm", tp=1, dp=8, ep=8, batch=128, weights="bf16", memory=1e15, engine="none")).decode
+    sent = 58 * 128 * 7168 * 2 * 2  # out and back, in BF16
+    assert r.link_bytes == pytest.approx(7 * sent)
+    assert r.limit_parts_s["network"] == pytest.approx(7 * (1 - (7 / 8) ** 8) * sent / 450e9)
+    assert network.distinct_ranks(8, 8, 1000) == pytest.approx(8 * 7 / 8, rel=1e-3)  # over many chips every copy is needed
