@@ -181,6 +181,10 @@ def _warnings(r: Resolved) -> list:
     if arch.assumed:
         listed = ", ".join(f"{f} = {v}" for f, v, _ in arch.assumed[:8])
         add("assumed", f"The config leaves out {len(arch.assumed)} field{'s' if len(arch.assumed) > 1 else ''}; taken from the family's defaults: {listed}{' ...' if len(arch.assumed) > 8 else ''}.")
+    if s.prefill_hardware and s.batch > 1:
+        add("pools", "With a prefill pool of its own the time to first token is that of one prompt by itself and its transfer, not of the whole batch at once.")
+    if s.chunk and not s.prefill_hardware:
+        add("chunk", "Time to first token and time per token are those of prefill and decoding apart; what a step with a chunk of a prompt takes is told beside them.")
     if s.rate and s.prefill_hardware:
         add("arrivals", "Arrivals are worked out with prompts read on the same chips as the decoding; the separate prefill pool is left out there.")
     if s.draft and r.drafter is None:

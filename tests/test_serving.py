@@ -347,3 +347,11 @@ def test_a_prompt_by_itself_waits_for_no_other():
     many, one = (evaluate(Scenario(model="llama-3.1-8b", hardware="h100-sxm", batch=b, prompt=2048)).serving for b in (32, 1))
     assert many["ttft_alone_s"] == pytest.approx(one["ttft_s"]) and one["ttft_alone_s"] == one["ttft_s"]
     assert many["ttft_s"] > 20 * many["ttft_alone_s"]
+
+
+def test_what_a_time_to_first_token_means_is_told():
+    """Of one prompt where a pool reads them one by one, and of prefill alone where chunks ride with decodes; else it is the batch's and nothing is said."""
+    codes = lambda **more: {w["code"] for w in ask(batch=4, **more).warnings}
+    assert "pools" in codes(prefill_hardware="h100-sxm") and "chunk" in codes(chunk=256) and not codes() & {"pools", "chunk"}
+    alone, pooled = ask(batch=4).serving, ask(batch=4, prefill_hardware="h100-sxm").serving
+    assert pooled["ttft_s"] - pooled["disaggregated"]["transfer_s"] == pytest.approx(alone["ttft_alone_s"]) and alone["ttft_alone_s"] < alone["ttft_s"]
