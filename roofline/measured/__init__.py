@@ -202,6 +202,16 @@ def _known(document: _Document) -> list[Sheet]:
     return [sheet for needles, reader in _READERS if any(n in document.text for n in needles) and (sheet := reader(document)) is not None]
 
 
+def _again(other: Sheet, first: Sheet) -> bool:
+    """True if every figure of one sheet stands in another already, but for the digits printed."""
+    known = [(r["metric"], r.get("stat"), r["value"]) for r in first.rows[:500]]
+    return len(other.rows) <= 500 and all(
+        any(metric == r["metric"] and stat == r.get("stat") and abs(value - r["value"]) <= max(0.0051, 1e-4 * value) for metric, stat, value in known)
+        for r in other.rows
+        if r.get("stat") != "median" and r["metric"] not in ("peak_output_tps", "e2e_ms")
+    )
+
+
 def _choose(sheets: list[Sheet]) -> Sheet | None:
     """One tool's sheet, or several joined when a file holds the outputs of several."""
     useful = [s for s in sheets if s.rows]
@@ -211,6 +221,10 @@ def _choose(sheets: list[Sheet]) -> Sheet | None:
         return sheets[0] if sheets else None
     first, *others = useful
     for other in others:
+        if other.tool == first.tool and _again(other, first):
+            first.fact(**other.common)
+            first.warn("same_run_twice", "the file states the same figures in two forms; they are read once")
+            continue
         joined = Sheet(first.tool, common={k: v for k, v in first.common.items() if other.common.get(k, v) == v})
         for sheet in (first, other):
             for target, entries in ((joined.rows, sheet.rows), (joined.more, sheet.more)):

@@ -6,7 +6,7 @@ import re
 
 from .reading import Sheet
 from .tables import pipe_tables
-from .values import NUMBER, decimal_mark, number
+from .values import NUMBER, decimal_mark, number, whole
 
 # ---- guidellm -------------------------------------------------------------------------------------------------
 
@@ -147,14 +147,15 @@ def read_aisbench(lines: list[str]) -> Sheet | None:
         return None
     sheet = Sheet("mindie" if any(t.rows and t.rows[0][1][0] == "FirstTokenTime" for t in tables) else "aisbench")
     get = lambda key: number(said[key][0]) if key in said else None  # noqa: E731
+    count = lambda key: whole(said[key][0]) if key in said else None  # noqa: E731
     if get("success requests") == 0:
         sheet.warn("no_completed_requests", "0 requests succeeded; its rates are no measurement")
         return sheet
     own = {
         "concurrency": get("concurrency"),
-        "max_concurrency": int(get("max concurrency") or 0) or None,
-        "num_prompts": int(get("success requests") or get("total requests") or 0) or None,
-        "failed": int(get("failed requests")) if get("failed requests") is not None else None,
+        "max_concurrency": count("max concurrency"),
+        "num_prompts": count("success requests") or count("total requests"),
+        "failed": count("failed requests"),
         "mean_input_len": get("inputtokens"),
         "mean_output_len": get("outputtokens"),
     }

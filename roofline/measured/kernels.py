@@ -230,13 +230,13 @@ def read_nsys(lines: list[str]) -> Sheet | None:
     sums: dict[str, list] = {}
     for name, text, calls, scale in found:
         value = number(text, mark)
-        if value is None:
+        if value is None or not math.isfinite(value * scale * 1e9):
             continue
         entry = sums.setdefault(name, [0.0, 0, text])
         entry[0] += value * scale * 1e9
         entry[1] += whole(calls, mark) or 1
     for name, (ns, calls, text) in sums.items():
-        exact = int(ns) if ns == int(ns) else clean_scale(ns)
+        exact = int(ns) if math.isfinite(ns) and ns == int(ns) else clean_scale(ns)
         sheet.row("kernel_time_ns", exact, text, kernel=name, calls=calls)
     return sheet
 
@@ -369,6 +369,6 @@ def read_rocprof_compute_tables(lines: list[str]) -> Sheet | None:
         for _, raw, _n in as_records(table):
             r = {_key(k): v for k, v in raw.items()}
             value = number(raw[total])
-            exact = int(value) if value is not None and value == int(value) and scale == 1 else value
+            exact = int(value) if value is not None and math.isfinite(value) and value == int(value) and scale == 1 else value
             sheet.row("kernel_time_ns", exact, raw[total], scale=scale, kernel=r.get("kernelname"), calls=whole(r.get("count")))
     return sheet

@@ -83,7 +83,7 @@ def _step(sheet: Sheet, step: dict, mark: str, facts: dict) -> None:
             continue
         if value and spent and spent > 0.05 and batch and not sweep:
             implied = tokens * batch / spent
-            if metric == "decode_tps" and not 0.8 < value / implied < 1.25:
+            if metric == "decode_tps" and implied > 0 and not 0.8 < value / implied < 1.25:
                 sheet.warn("rate_disagrees_with_time", f"{rate} prints {value:g} token/s, {implied:.4g} from tokens and time; left out")
                 continue
         sheet.row(metric, value, step.get(rate), **own, **shared, **facts)

@@ -125,7 +125,7 @@ def read_exllama(lines: list[str]) -> Sheet | None:
         elif line.rstrip().endswith("tokens/s") and (m := _SPEED.match(line.strip())):
             sheet.tool = "exllamav3"
             prefill = m[1] == "Length"
-            own = {"n_prompt": int(m[2][:9])} if prefill else {"n_depth": int(m[2][:9]), "n_gen": 100}
+            own = {"n_prompt": int(m[2][:9])} if prefill else {"n_depth": int(m[2][:9])}
             sheet.row("prefill_tps" if prefill else "decode_tps", number(m[3]), f"{m[3]} tokens/s", **own)
         elif m := _POSITION.search(line):
             sheet.row("decode_tps", number(m[3]), f"{m[3]} t/s", n_depth=int(m[1][:9]), n_gen=int(m[2][:9]))

@@ -75,7 +75,8 @@ def _figures(sheet: Sheet, pairs: list[tuple[str, str]], facts: dict) -> None:
     _generated_only(found, facts, mark)
     streaming = "ttft_ms" in found or "tpot_ms" in found
     if "itl_ms" in found and "tpot_ms" not in found:  # the low-latency benchmark of 2024: one request at a time
-        facts.setdefault("concurrency", 1)
+        if facts.get("max_batch_size") == 1:
+            facts.setdefault("concurrency", 1)
         rows = ("request_tps", "output_tps", "decode_tps", "ttft_ms", "itl_ms")
     else:
         rows = _RATES if streaming else ("request_tps", "output_tps", "total_tps", "output_tps_per_gpu")
