@@ -515,6 +515,27 @@ def test_language_model_of_an_unknown_wrapper_is_read_on_request():
     assert any("text_config" in note for note in arch.notes)
 
 
-def test_multi_token_prediction_layers_are_stated():
-    assert any("multi-token-prediction" in note for note in catalogue.load("deepseek-v3").notes)
-    assert not any("multi-token-prediction" in note for note in catalogue.load("llama-3.1-8b").notes)
+@pytest.mark.parametrize(
+    ("model", "count", "billions"),
+    [
+        # The hub's weight lists less the reference count, without the copies of the embedding and the head that a layer brings: GLM-4.5 has
+        # 358.3 billion in all, 352.8 without; MiMo's report says 0.33 billion a block, Step's 0.81 for its three.
+        ("deepseek-v3", 1, 11.6),
+        ("glm-4.5", 1, 3.99),
+        ("qwen3-next-80b-a3b", 1, 1.65),
+        ("mimo-7b", 1, 0.21),
+        ("mimo-v2-flash", 3, 0.33),
+        ("step-3.7-flash", 3, 0.27),
+    ],
+)
+def test_multi_token_prediction_layers_are_stated_with_their_size(model, count, billions):
+    note = next(note for note in catalogue.load(model).notes if "multi-token-prediction" in note)
+    found = re.match(r"(\d+) multi-token-prediction layers?, about ([\d.]+) (b|m)illion parameters", note)
+    assert int(found[1]) == count
+    assert float(found[2]) / (1 if found[3] == "b" else 1000) == pytest.approx(billions, rel=0.1)
+
+
+def test_models_without_prediction_layers_are_not_said_to_have_any():
+    for model in ("llama-3.1-8b", "kimi-k2", "qwen3-8b"):
+        assert not any("multi-token-prediction" in note for note in catalogue.load(model).notes)
+    assert not any("token-prediction" in n for n in from_hf_config({**BASE, "num_nextn_predict_layers": "1"}).notes)

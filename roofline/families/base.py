@@ -7,6 +7,7 @@ from functools import cached_property
 
 from ..errors import InputError
 from ..model import Architecture, Tensor
+from . import mtp
 from .reader import Reader
 
 ATTN, MLP, EXPERTS, SHARED, ROUTER, RECURRENT = "attention_projection", "mlp", "experts", "shared_experts", "router", "recurrent"
@@ -17,7 +18,7 @@ class Base:
     """A model under construction. c: its config; hidden, n (layers), heads: the core sizes."""
 
     def __init__(self, c: Reader):
-        self.c = c
+        self.c = self.outer = c
         self.tensors: list = []
         self.attentions: list = []
         self.recurrents: list = []
@@ -140,12 +141,9 @@ class Base:
     def done(self, *, id: str, family: str, name: str = "", source: str = "", quantization=None) -> Architecture:
         """The finished model."""
         c = self.c
-        for field in ("num_nextn_predict_layers", "num_mtp_layers", "mtp_num_hidden_layers", "num_mtp_modules"):
-            if isinstance(c.raw.get(field), int) and c.raw[field] > 0:
-                self.notes.append(
-                    f"{c.raw[field]} multi-token-prediction layers are not counted: they draft, and plain decoding does not run them."
-                )
-                break
+        said = mtp.note(self, self.outer.raw, c.raw)
+        if said:
+            self.notes.append(said)
         context = next(
             (
                 c.raw.get(k)

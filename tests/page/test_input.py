@@ -286,3 +286,10 @@ def test_an_index_is_compared_with_the_model_chosen(page):
     until(page, "document.getElementById('paste-error').textContent.length > 10")
     assert not page.query_selector("#sheet img")
     page.click("#sheet .close")
+
+
+@pytest.mark.parametrize("model", ["deepseek-v3", "glm-4.5", "qwen3-next-80b-a3b", "mimo-7b"])
+def test_prediction_layers_left_out_are_said_with_their_size(page, model):
+    page.evaluate("(model) => roofline.state.set({ model, devices: '8' })", model)
+    settled(page)
+    until(page, "document.getElementById('notices').textContent.includes('multi-token-prediction layer, about')")
