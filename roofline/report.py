@@ -87,6 +87,9 @@ def evaluate(scenario: Scenario | Resolved) -> Report:
     if mem["fits"] is False:
         mem["ways"] = ways_to_fit(r)
         warnings.append({"code": "memory", "text": sentence(r, mem, mem["ways"])})
+    if chip.cache_bytes and mem["weights_bytes_per_device"] < chip.cache_bytes:
+        warnings.append({"code": "cache", "text": f"The weights on a chip ({format_quantity(mem['weights_bytes_per_device'], 'B')}) are fewer than its last cache holds ({format_quantity(chip.cache_bytes, 'B')}): "
+                         "where they stay there from step to step, steps are faster than these limits, which read them from memory."})
     timed = mem["fits"] is not False and not r.lacks
     roofs = roof.roofs_of(chip, layout, (r.compute, r.activations.compute, attention_format(r)), s.network, s.host)
     expectation = calibration.expectation(r) if timed else None

@@ -312,3 +312,9 @@ def test_a_prompt_that_goes_on_reads_the_block_it_is_in():
     """Llama 4 Scout after 20,000 cached tokens: 36 layers see the last 20,000 - 2 x 8,192 = 3,616 of them, 12 layers all; 4,096 B a layer and token."""
     r = evaluate(Scenario(model="llama-4-scout-17b-16e", hardware="b200-sxm", devices=2, prompt=20100, cached=20000, output=1, kv="bf16"))
     assert r.prefill.bytes["kv_read"] == 4096 * (36 * 3616 + 12 * 20000)
+
+
+def test_a_model_that_lives_in_the_cache_is_told():
+    """SmolLM2 135M in INT8 is about 0.16 GB: fewer bytes than the 256 MB of an MI300X's last cache, more than the 50 MB of an H100's."""
+    codes = lambda hardware: {w["code"] for w in evaluate(Scenario(model="smollm2-135m", hardware=hardware, weights="int8")).warnings}
+    assert "cache" in codes("mi300x") and "cache" not in codes("h100-sxm")
