@@ -286,5 +286,5 @@ def _apart(r, chips: Columns, figures: Figures, chip_id: str, devices: int):
     transfer_s = serving.link_time(memory.kv_bytes(r.arch, r.kv, s.prompt), wire * np.minimum(devices, r.layout.tp))
     own = _column([other.id == chip.id for other, chip in pairs]) > 0
     apart = Pool(devices=devices, usd_per_hour=np.where(own, chips.usd_per_hour, pool.usd_per_hour) * devices, watts=pool.watts * devices, prefill_s=prefill_s)
-    wrong = (stored + each + working > pool.memory_bytes * devices * s.utilisation) | np.isnan(roofs.link)
+    wrong = (stored + each + working > pool.memory_bytes * devices * s.utilisation) | np.isnan(roofs.link) | pool.unhosted(s)
     return replace(figures, ttft_s=prefill_s + transfer_s, ttft_alone_s=prefill_s + transfer_s, pool=apart), wrong
