@@ -201,7 +201,7 @@ def packing_of(op, roof_bits: float) -> str:
     # Of an array the first will do: bits are a property of the weights, whatever runs through them.
     elements = first(op.flops) / (2.0 * first(op.tokens)) if first(op.tokens) else 0.0
     bits = 8.0 * first(op.weight_bytes) / elements if elements else 16.0
-    return "native" if bits * 1.01 >= roof_bits else "byte" if bits >= 7 else "nibble"
+    return "native" if bits * 1.01 >= roof_bits else "byte" if bits > 6.999 else "nibble"  # a mix may make just 7
 
 
 @lru_cache(maxsize=1024)

@@ -135,22 +135,19 @@ def _numpy(name: str):
         raise InputError("explore", "numpy", "is not installed; exploring needs it: pip install 'roofline[explore]'") from None
 
 
-def _progress(rows: int):
-    """A progress function that writes to stderr in steps of 5 %, or None for a short run."""
-    if rows < 2_000_000:
-        return None
-    last = [-1]
+QUIET = 2_000_000  # configurations: fewer are tried before a message could be read
+
+
+def _progress():
+    """A progress function that writes to stderr in steps of 5 %, of long runs only."""
+    last = [0]
 
     def show(done, total):
         step = int(20 * done / total)
-        if step != last[0]:
+        if total >= QUIET and step != last[0]:
             last[0] = step
-            print(
-                f"{5 * step:3} % of {total:,} configurations",
-                end="\r" if sys.stderr.isatty() else "\n",
-                file=sys.stderr,
-                flush=True,
-            )
+            end = "\r" if sys.stderr.isatty() and done < total else "\n"
+            print(f"{5 * step:3} % of {total:,} configurations", end=end, file=sys.stderr, flush=True)
 
     return show
 
@@ -159,8 +156,7 @@ def _explore(args):
     request = _numpy("request")
     base, fields = _base(args)
     space, question = request.read(base, fields)
-    rows = _numpy("space").plan(space).rows
-    found = request.answered(space, question, _progress(rows))
+    found = request.answered(space, question, _progress())
     answer = request.to_dict(found, space)
     if args.csv:
         _write(args.csv, request.csv_lines(space, question))
@@ -226,7 +222,8 @@ def _fleet(args):
         "budget": args.budget,
         "most_chips": args.most_chips,
     }
-    answer = module.fleet(space, mix, module.Demand(**{k: v for k, v in given.items() if v is not None}), args.objective)
+    demand = module.Demand(**{k: v for k, v in given.items() if v is not None})
+    answer = module.fleet(space, mix, demand, args.objective, _progress())
     if args.json:
         return emit(answer)
     print(
