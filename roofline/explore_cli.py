@@ -189,6 +189,7 @@ def text(answer: dict, top: int = 15) -> str:
     for cell in (answer, *answer["others"]):
         if answer["others"]:
             lines.append(f"{cell['model']}, {cell['prompt']:,} tokens in ({cell['cached']:,} cached), {cell['output']:,} out:")
+        lines.append(finding(q, cell["best"]))
         if cell["best"]:
             lines.append(
                 f"  {'user tok/s':>10} {'tok/s chip':>10} {'TPOT':>9} {'TTFT':>9} {'USD/M out':>10} {'J/token':>9}  configuration"
@@ -208,6 +209,19 @@ def text(answer: dict, top: int = 15) -> str:
     if counts["refused"]:
         lines.append("left out: " + "; ".join(f"{n:,} since {why}" for why, n in list(counts["refused"].items())[:5]))
     return "\n".join(lines)
+
+
+def finding(question: dict, best: list) -> str:
+    """The answer in one sentence.
+
+    >>> finding({"figure": "usd", "words": "USD per million output tokens"}, [{"text": {"title": "1 x H100"}, "usd": 0.5}])
+    'Best: 1 x H100, 0.500 USD per million output tokens.'
+    """
+    if not best:
+        return "Nothing meets these limits."
+    words, value = question["words"], best[0][question["figure"]]
+    told = f"{words} {format_quantity(value, 's')}" if question["figure"].endswith("_s") else f"{format_number(value)} {words}"
+    return f"Best: {best[0]['text']['title']}, {told}.".replace("\u2009", " ")
 
 
 def _fleet(args):

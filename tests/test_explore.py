@@ -2,6 +2,7 @@
 
 import csv
 import math
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -247,6 +248,32 @@ def test_the_front_is_every_point_that_none_beats(points):
         for a, b in zip(x, y, strict=True)
         if not any(p >= a and q >= b and (p > a or q > b) for p, q in zip(x, y, strict=True))
     }
+
+
+def test_the_front_of_a_million_points():
+    """A known front under a million points that it beats; pair by pair that would be a trillion comparisons."""
+    rng, edge = np.random.default_rng(7), np.arange(1.0, 1001.0)
+    under, share = rng.integers(0, 1000, 1_000_000), rng.random((2, 1_000_000))
+    x = np.concatenate((edge, edge[under] * share[0]))
+    y = np.concatenate((1001 - edge, (1001 - edge)[under] * share[1]))
+    assert front(x, y).tolist() == list(range(999, -1, -1))
+
+
+def test_memory_is_that_of_a_block_however_large_the_space():
+    loads = tuple((p, o) for p in (500, 1000, 2000, 4000, 8000, 16000) for o in (128, 512, 2000))
+
+    def peak(**more) -> tuple:
+        space = Space(base=Scenario(model="llama-3.1-8b"), loads=loads, **more)
+        tracemalloc.start()
+        explore(space, Question(limits={"tpot": 0.033}))
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return plan(space).rows, most
+
+    (few, small), (many, large) = peak(weights=("bf16",)), peak(weights=("bf16", "fp8", "int4-g128"), kv=("bf16", "fp8"))
+    assert (
+        many > 3_000_000 and many > 5 * few and large < 2.5 * small and large < 20 * many
+    )  # 20 bytes a configuration; its figures alone are 150
 
 
 def test_cutting_a_space_into_blocks_changes_nothing(monkeypatch):

@@ -176,6 +176,29 @@ def test_the_command_line_writes_the_table_json_csv_and_a_file_of_its_own(tmp_pa
     assert main(["explore", "--model", "llama-3.1-70b", "--chips", "h1oo"]) == 2
 
 
+def test_long_runs_tell_their_progress_and_short_ones_do_not(monkeypatch, capsys):
+    ask = ["explore", "--model", "llama-3.1-8b", "--chips", "h100-sxm,h200-sxm"]
+    assert main(ask) == 0 and capsys.readouterr().err == ""
+    monkeypatch.setattr("roofline.explore_cli.QUIET", 200)
+    monkeypatch.setattr("roofline.explore.request.KEEP", 10)
+    monkeypatch.setattr("roofline.explore.grid.CHUNK", 20)
+    for command in (ask, ["fleet", *ask[1:], "--mix", "chat", "--rate", "5"]):
+        assert main(command) == 0
+        lines = capsys.readouterr().err.splitlines()
+        assert len(lines) > 3 and lines[-1].startswith("100 % of ") and lines == sorted(lines)
+
+
+def test_the_answer_comes_first_in_words(capsys):
+    ask = ["explore", "--model", "llama-3.1-70b", "--chips", "h100-sxm,h200-sxm", "--devices", "8"]
+    assert main([*ask, "--objective", "latency"]) == 0
+    assert (
+        capsys.readouterr()
+        .out.splitlines()[1]
+        .startswith("Best: 8 × H200 SXM 141GB, tp 8, BF16 weights, batch 1, time per output token ")
+    )
+    assert main([*ask, "--tpot", "1us"]) == 0 and "Nothing meets these limits." in capsys.readouterr().out
+
+
 def test_csv_rows_are_scenarios_with_their_figures():
     space, question = read(Scenario(), SMALL | {"prefill": "same:1", "drafts": "0,3", "hits": "0,0.5"})
     rows = list(csv.DictReader(io.StringIO("".join(csv_lines(space, question)))))
