@@ -19,7 +19,7 @@ export function h(tag, attributes = {}, ...children) {
     else if (name === "value" && !svg) element.value = value;
     else element.setAttribute(name, value === true ? "" : String(value));
   }
-  element.append(...children.flat().filter((c) => c !== null && c !== undefined && c !== false));
+  element.append(...children.flat(Infinity).filter((c) => c !== null && c !== undefined && c !== false));
   return element;
 }
 
@@ -28,7 +28,7 @@ const stops = (/** @type {Element} */ element) => /** @type {HTMLElement[]} */ (
 /** Replace an element's children; the focus stays at the control in the same place. @param {Element} element @param {...any} children */
 export function fill(element, ...children) {
   const active = document.activeElement, at = active && active !== element && element.contains(active) ? stops(element).indexOf(/** @type {HTMLElement} */ (active)) : -1;
-  element.replaceChildren(...children.flat().filter((c) => c !== null && c !== undefined && c !== false));
+  element.replaceChildren(...children.flat(Infinity).filter((c) => c !== null && c !== undefined && c !== false));
   if (at >= 0 && !element.contains(document.activeElement)) stops(element)[at]?.focus({ preventScroll: true });
   return element;
 }

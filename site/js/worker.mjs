@@ -82,9 +82,9 @@ async function inflate(stream) {
 }
 
 /** Start Pyodide while the engine compiles and the image (a snapshot, or null) is on its way. */
-async function startEngine(/** @type {any} */ build, /** @type {Promise<WebAssembly.Module>} */ compiled, /** @type {Promise<Uint8Array> | null} */ imageSoon) {
+async function startEngine(/** @type {any} */ build, /** @type {Promise<any[]>} */ scripts, /** @type {Promise<WebAssembly.Module>} */ compiled, /** @type {Promise<Uint8Array> | null} */ imageSoon) {
   const index = new URL(build.pyodide, settings?.base).href;
-  const [{ loadPyodide }, { default: create }] = await Promise.all([import(`${index}pyodide.mjs`), import(`${index}pyodide.asm.mjs`)]);
+  const [{ loadPyodide }, { default: create }] = await scripts;
   // Pyodide fetches and instantiates by itself, and hangs if that fails; it is handed what was already fetched and checked.
   globalThis.fetch = async (input, init) => {
     const url = String(input instanceof Request ? input.url : input);
@@ -117,11 +117,13 @@ async function boot(/** @type {BootMessage} */ message) {
   settings = message;
   const { build, mode } = message;
   progress("engine-download", 0, build.snapshot?.bytes);
+  // The scripts first: they must be read before anything can start, and the large files beside them would hold them up.
+  const scripts = Promise.all(["pyodide.mjs", "pyodide.asm.mjs"].map((name) => import(new URL(build.pyodide + name, settings?.base).href)));
   const compiled = compileEngine(build.wasm.path);
   const image = mode === "snapshot" && build.snapshot ? downloadSnapshot(build.snapshot) : null;
   const files = image ? null : Promise.all([build.wheel, build.bridge].map(async (a) => new Uint8Array(await (await get(a.path)).arrayBuffer())));
-  for (const early of [compiled, image, files]) early?.catch(() => {}); // each is awaited below; this only silences the race
-  pyodide = await startEngine(build, compiled, image);
+  for (const early of [scripts, compiled, image, files]) early?.catch(() => {}); // each is awaited below; this only silences the race
+  pyodide = await startEngine(build, scripts, compiled, image);
   progress("model-load");
   if (files) await installPlainly(build, await files);
   else pyodide.runPython("import sys\nif 'random' in sys.modules: sys.modules['random'].seed()"); // the image froze its seed

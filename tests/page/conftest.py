@@ -68,6 +68,7 @@ def page(_shared, site):
     watch.faults.clear()
     yield page
     assert not watch.faults, watch.faults
+    assert "[object" not in page.inner_text("body")  # an element written as text
 
 
 @pytest.fixture

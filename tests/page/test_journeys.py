@@ -6,10 +6,12 @@ import json
 import re
 
 import pytest
-from steps import STEP_MS, booted, charted, column, edit, sentence, settled, until
+from steps import ROOT, STEP_MS, booted, charted, column, edit, sentence, settled, until
 
 LLAMA = {"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 14336,
          "vocab_size": 128256, "architectures": ["LlamaForCausalLM"]}
+# A key of a word that is missing shows itself.
+KEY = r"\b(?:" + "|".join(sorted({key.split(".")[0] for name in ("en", "views-en") for key in json.loads((ROOT / "site" / "i18n" / f"{name}.json").read_text("utf-8")) if "." in key} - {"model", "config"})) + r")\.[a-z]\w*"
 
 
 def per_user(page) -> float:
@@ -191,6 +193,7 @@ def test_every_view_shows_something_true(page, tab):
     page.click(f"#tab-{tab}")
     panel = f"#panel-{tab}"
     until(page, f"!document.querySelector('{panel}').classList.contains('busy') && document.querySelector('{panel}').textContent.length > 60", timeout=15_000)
+    assert not re.findall(KEY, page.inner_text(panel))
     if tab == "compare":
         if page.locator(f"{panel} >> text=Pin this question").count() == 0:
             page.click(f"{panel} >> text=Unpin")  # another test of this page has pinned one
