@@ -225,6 +225,7 @@ def _method(data: dict) -> list:
         f"Peak here is {format_quantity(f['compute_peak_flops_per_s'], 'FLOP/s')} ({f['compute_roof'].upper()}), bandwidth {format_quantity(h['bandwidth_bytes_per_s'], 'B/s')}, both for one chip.",
         "A matrix product of T tokens with a rows x cols matrix does 2 x T x rows x cols FLOPs (a multiply-add is 2) and reads its weights once. Causal attention over S tokens does half the square.",
         "The bytes of a limit are weights and KV cache; activations may stay on the chip, so a limit does not count them and an expectation does.",
+        "Experts are taken as picked evenly unless the routing says otherwise: E (1 - (1 - k/E)^T) of them are read for T tokens. Tokens that pick alike read fewer, down to k.",
         '"At most" (and "at least" for a time) is what physics allows: no engine beats it with this scenario. "To expect" multiplies the roofs by what engines reached in published measurements, with the 10th to 90th percentile as its band.',
         "All GB are 1e9 bytes; peaks are dense; prices are list prices where they are known.",
     ]
