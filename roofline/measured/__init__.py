@@ -29,6 +29,7 @@ from . import (
     torch_profile,
     trtllm,
 )
+from .devices import listed_device
 from .reading import Reading, Sheet
 from .text import MAX_LINES, collapse, cut_tail, decode, lines_of, plain
 
@@ -82,6 +83,8 @@ def read(data: bytes, name: str = "") -> Reading:
         raise InputError("file", shown, f"is {sheet.tool} output without a usable figure ({reason[:300]})")
     if found.damaged and not any(w.startswith("truncated") for w in sheet.warnings) and found.values and is_json:
         sheet.warn("truncated", "the file breaks off inside a record; only whole records are read")
+    if sheet.common.get("hardware") is None and not any("hardware" in r for r in sheet.rows):
+        sheet.fact(hardware=listed_device(lines))
     if cut is not None and not any(w.startswith("truncated") for w in sheet.warnings):
         sheet.warn("truncated", f"the file ends in {cut.strip()[-60:]!r}, which may be cut; that line is left out")
     if not is_json and short.count("\n") + 1 == MAX_LINES * 3 // 2:

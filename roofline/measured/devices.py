@@ -90,3 +90,19 @@ def logged_model(lines: list[str]) -> dict:
     if len(files) == 1:
         facts["model_file"] = files.pop()
     return {k: v for k, v in facts.items() if v is not None}
+
+
+_LISTED = (
+    re.compile(r"^\W*GPU \d+: (.{3,60}?) \(UUID: GPU-"),  # nvidia-smi -L
+    re.compile(r"^\|\s+\d+\s+((?:NVIDIA|Tesla|Quadro|GeForce) [\w .-]{1,50}?)\s+(?:On|Off|N/A|WDDM|TCC)\s*\|"),  # its table
+)
+
+
+def listed_device(lines: list[str]) -> str | None:
+    """The one kind of GPU that an nvidia-smi listing pasted beside a result names; how many of them ran it does not say.
+
+    >>> listed_device(["GPU 0: NVIDIA L4 (UUID: GPU-1)", "GPU 1: NVIDIA L4 (UUID: GPU-2)"]), listed_device(["an NVIDIA L4 would do"])
+    ('NVIDIA L4', None)
+    """
+    names = {m[1].strip() for line in lines[:4000] if "GPU" in line[:8] or line[:1] == "|" for p in _LISTED if (m := p.match(line))}
+    return names.pop() if len(names) == 1 else None

@@ -250,6 +250,6 @@ def _pairs(sheet: Sheet, lines: list[str]) -> None:
         # llama.cpp's names of its tests, as people write them down: "pp512: 120.5 t/s"
         if (test := parse_test(name.split("(")[0])) and re.search(r"(?:tok(?:en)?s?|t)\s*/\s*s", line):
             metric = test.pop("metric")
-            sheet.row(metric, number(value, mark), value, test=name.split("(")[0].strip(), **test, **facts)
+            sheet.row(metric, number(value, mark), value, **{**facts, **test, "test": name.split("(")[0].strip()})
         elif not any(r["raw"] == value and (label := classify(name)) and label.metric == r["metric"] for r in sheet.rows[:50]):
             _add(sheet, name, value, value, mark, facts)  # the same figure under two names counts once

@@ -170,6 +170,7 @@ def _strip_html(text: str) -> str:
 _QUOTE = re.compile(r"[ \t]*(?:>[ \t]?)+")
 _STAMPS = re.compile(
     r"^\s*(?:\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?(?:[ \t]|$)"  # ISO time
+    r"|\d+\.\d\d\.\d{3}\.\d{3} [DIWE] "  # llama.cpp's own
     r"|\w{3} [ \d]\d \d\d:\d\d:\d\d [\w.-]+ [\w./-]+(?:\[\d+\])?: "  # journald
     r"|\([\w ]{1,40}pid=\d+\)\s?)"
 )
