@@ -312,7 +312,7 @@ def resolve(s: Scenario) -> Resolved:
     chip, layout = chip_of(s), layout_of(s)
     parallel.check(layout, arch)
     if needs_host(s) and (s.host or chip.host_bytes_per_s) is None:
-        raise InputError("host", "unknown", f"{chip.name} publishes no link to a host's memory; give one with --host, or offload nothing")
+        raise InputError("host", "unknown", f"{chip.name} has no known link to a host's memory; give its speed with --host, or offload nothing")
     return Resolved(scenario=s, arch=arch, chip=chip, layout=layout, drafter=catalogue.load(s.draft_model) if s.draft and s.draft_model else None,
                     **formats_of(s, arch, chip))
 

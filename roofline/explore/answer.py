@@ -291,7 +291,7 @@ def _reason(near: Table, question: Question, ratio: float, which: int) -> str:
     fault = int(near.columns["fault"][0])
     if fault:
         if FAULTS[fault - 1] == "link" and needs_host(near.scenario(0)) and chip.host_bytes_per_s is None:
-            return f"{chip.name} publishes no link to a host's memory"
+            return f"{chip.name} has no known link to a host's memory"
         if FAULTS[fault - 1] == "link":
             return f"{chip.name} publishes no chip-to-chip bandwidth, and one chip does not hold it"
         if FAULTS[fault - 1] == "unmeasured":
