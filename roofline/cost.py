@@ -220,7 +220,7 @@ def energy(r, decode, tpot_s, prefill_s, tokens_per_step: float = 1.0, pools: di
     total = joules_per_token(watts, tpot_s, s.batch) if watts and tpot_s else None
     reading, prompts = (watts, s.batch) if pools is None else (pools["prefill_watts"] and pools["prefill_watts"] * s.pue, 1)
     if pools is not None:
-        prefill_s = (pools["expected_prefill_s"] or pools["prefill_s"]) if tpot_s else None
+        prefill_s = (pools["expected_prefill_share_s"] or pools["prefill_share_s"]) if tpot_s else None
     return {
         "joules_per_output_token": total, "joules_per_input_token": joules_per_token(reading, prefill_s, prompts * (s.prompt - s.cached)) if reading and prefill_s else None,
         "basis": "TDP x time x PUE: a ceiling, since chips that wait draw less", "watts": watts,

@@ -158,7 +158,7 @@ def _money(r: Resolved, prefill: Phase, serving: dict) -> dict:
         same = pools["prefill_hardware"] == r.chip.id
         price = cost.hourly_price(s, r.chip)[0] if same else cost.hourly_price(s.replace(usd_per_hour=None, purchase_usd=None), _chip(pools["prefill_hardware"]))[0]
         extra = {"prefill_usd_per_hour": None if price is None else price * pools["prefill_devices"], "prefill_tokens_per_s": pools["prefill_tokens_per_s"]}
-        expected_s = pools["expected_prefill_s"]
+        expected_s = pools["expected_prefill_share_s"]
         likely = extra | {"prefill_tokens_per_s": expected_s and (s.prompt - s.cached) / expected_s}
     cached_s = None
     if s.cached and prefill.limit_s:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from . import calibration, memory, roof, serving
 from .fabric import fabric_of
 from .model import Architecture
+from .numeric import maximum
 from .operators import Pass, forward
 from .phase import Phase, attention_format, decode_pass, operators_of, phase, times
 from .scenario import Resolved, Scenario
@@ -140,6 +141,18 @@ def lone_prefill(q: Resolved, s, roofs: roof.Roofs):
     return roof.longest(roof.limit_parts(operators_of(q, one), roofs, q.layout))
 
 
+def together(s):
+    """Prompts that a prefill instance reads in one pass, as many as a pass of an engine takes: max(1, 8,192 / its new tokens); s as in `lone_prefill`."""
+    return maximum(1.0, memory.PREFILL_CHUNK // (1.0 * (s.prompt - s.cached)))
+
+
+def prefill_share(q: Resolved, s, roofs: roof.Roofs):
+    """Least time of an instance's that a prompt takes where `together` of them are read at once: the weights are read once for all [s]; arguments as in `lone_prefill`."""
+    count = together(s)
+    group = Pass(sequences=count, new_tokens=1.0 * (s.prompt - s.cached), start=1.0 * s.cached)
+    return roof.longest(roof.limit_parts(operators_of(q, group), roofs, q.layout)) / count
+
+
 def pool_wire(prefill_chip, decode_chip, network: float | None) -> float:
     """Bandwidth that one chip's cache crosses to the decode pool [bytes/s]: the given one, else the narrower of what the two have beyond their domains; infinite if unknown."""
     # The cache leaves every chip of the prefill instance at once. Pools stand on servers of their own, so it crosses the network, not the links inside one.
@@ -149,7 +162,7 @@ def pool_wire(prefill_chip, decode_chip, network: float | None) -> float:
 def pool_figures(prefill_s, tpot_s, batch, output, decode_devices, prefill_devices) -> tuple:
     """(prefill instances per decode instance, chips of both, output tokens/s per chip) of two pools that keep each other busy.
 
-    prefill_s: of one prompt [s]; decode_devices, prefill_devices: chips of one instance. Chips = decode + ratio x prefill.
+    prefill_s: an instance's time for one prompt, see `prefill_share` [s]; decode_devices, prefill_devices: chips of one instance. Chips = decode + ratio x prefill.
     """
     ratio = serving.pool_ratio(prefill_s, tpot_s, batch, output)
     devices = decode_devices + ratio * prefill_devices
@@ -157,7 +170,10 @@ def pool_figures(prefill_s, tpot_s, batch, output, decode_devices, prefill_devic
 
 
 def _pools(r: Resolved, tpot_s: float) -> dict:
-    """Prefill on chips of its own: its time for one prompt, the KV transfer, and how many instances keep this decode instance fed."""
+    """Prefill on chips of its own: its time for one prompt, the KV transfer, and how many instances keep this decode instance fed.
+
+    TTFT is that of a prompt read by itself; what an instance gets through, and so its number, price and energy, is that of prompts read together.
+    """
     s = r.scenario
     from .scenario import resolve
     other = s.replace(hardware=s.prefill_hardware, devices=s.prefill_devices or r.layout.tp, tp=None, pp=None, dp=None, ep=None, prefill_hardware="", draft=0, rate=None, batch=1,
@@ -173,9 +189,11 @@ def _pools(r: Resolved, tpot_s: float) -> dict:
     timed = fits is not False and not q.lacks
     e = calibration.expectation(q)
     expected = phase(q, Pass(sequences=1.0, new_tokens=float(s.prompt - s.cached), start=float(s.cached)), roofs=roofs, timed=timed, e=e, stages=q.layout.pp, context=s.prompt)
-    ratio, devices, per_device = pool_figures(prefill_s, tpot_s, s.batch, s.output, r.layout.devices / r.layout.dp, q.layout.devices)
+    share_s, count = prefill_share(q, s, roofs), together(s)
+    group = times(q, Pass(sequences=count, new_tokens=float(s.prompt - s.cached), start=float(s.cached)), roofs, e, q.layout.pp)[2] if timed else None
+    ratio, devices, per_device = pool_figures(share_s, tpot_s, s.batch, s.output, r.layout.devices / r.layout.dp, q.layout.devices)
     likely = expected.expected_s if timed else None
-    return {"prefill_hardware": q.chip.id, "prefill_devices": q.layout.devices, "prefill_s": prefill_s, "expected_prefill_s": likely, "prefill_watts": q.chip.tdp_w and q.chip.tdp_w * q.layout.devices, "prefill_fits": fits, "kv_transfer_bytes": size,
+    return {"prefill_hardware": q.chip.id, "prefill_devices": q.layout.devices, "prefill_s": prefill_s, "expected_prefill_s": likely, "prompts_together": count, "prefill_share_s": share_s, "expected_prefill_share_s": None if group is None else group / count, "prefill_watts": q.chip.tdp_w and q.chip.tdp_w * q.layout.devices, "prefill_fits": fits, "kv_transfer_bytes": size,
             "transfer_s": transfer_s, "transfer_hidden_s": serving.link_time(size / r.arch.layer_count, wire * lanes),
             "ttft_s": prefill_s + transfer_s if timed else None, "expected_ttft_s": likely + transfer_s if likely else None, "prefill_instances_per_decode": ratio, "decode_instances_per_prefill": 1 / ratio,
-            "devices_per_decode_instance": devices, "tokens_per_s_per_device": per_device, "prefill_tokens_per_s": (s.prompt - s.cached) / prefill_s}
+            "devices_per_decode_instance": devices, "tokens_per_s_per_device": per_device, "prefill_tokens_per_s": (s.prompt - s.cached) / share_s}

@@ -90,12 +90,12 @@ def test_a_price_that_was_given_is_that_of_its_chip():
 def test_a_prefill_pool_is_expected_at_what_it_reaches():
     """At 60 % of the peak a prompt of 4,000 tokens on a pool takes 1/0.6 of its limit or more, and its price and energy follow: 700 W x PUE 1.2."""
     r = ask(prefill_hardware="h100-sxm", prompt=4000, usd_per_hour=3.6, pue=1.2, efficiency_compute=0.6, efficiency_bandwidth=0.8)
-    took = r.serving["disaggregated"]["expected_prefill_s"]
-    assert took >= r.serving["disaggregated"]["prefill_s"] / 0.6 * (1 - 1e-9)
+    took = r.serving["disaggregated"]["expected_prefill_share_s"]
+    assert took >= r.serving["disaggregated"]["prefill_share_s"] / 0.6 * (1 - 1e-9)
     assert r.cost["expected_usd_per_million_input_tokens"] == pytest.approx(0.001 * took / 4000 * 1e6)
     assert r.energy["joules_per_input_token"] == pytest.approx(700 * 1.2 * took / 4000)
     two = ask(hardware="h200-sxm", prefill_hardware="l4", model="llama-3.2-1b", prompt=4000)
-    assert two.energy["joules_per_input_token"] == pytest.approx(72 * two.serving["disaggregated"]["prefill_s"] / 4000)
+    assert two.energy["joules_per_input_token"] == pytest.approx(72 * two.serving["disaggregated"]["prefill_share_s"] / 4000)
 
 
 @settings(max_examples=25, deadline=None)

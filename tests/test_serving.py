@@ -280,11 +280,23 @@ def test_pools_are_balanced():
     """xPyD: prefill instances x prompts/s each = decode instances x requests/s each; chips are counted in that ratio."""
     r = ask(model="llama-3.1-70b", devices=4, batch=32, prompt=4000, output=300, prefill_hardware="h100-sxm", prefill_devices=4)
     p, s = r.serving["disaggregated"], r.serving
-    prompts = p["prefill_instances_per_decode"] / p["prefill_s"]
+    prompts = p["prefill_instances_per_decode"] / p["prefill_share_s"]
     requests = 32 / (300 * s["tpot_s"])
     assert prompts == pytest.approx(requests)
     assert p["devices_per_decode_instance"] == pytest.approx(4 + 4 * p["prefill_instances_per_decode"])
     assert p["tokens_per_s_per_device"] == pytest.approx(32 / s["tpot_s"] / p["devices_per_decode_instance"])
+
+
+def test_a_prefill_instance_reads_short_prompts_together():
+    """DeepSeek-V3 in FP8 on 8 H200, prompts of 1,000 tokens: one by itself waits for 256 experts' weights (0.674 TB / 8 / 4.8 TB/s = 17.5 ms),
+    eight together for hardly more, so an instance gets through eight times as many, and fewer are needed; TTFT is that of one."""
+    r = ask(model="deepseek-v3", hardware="h200-sxm", devices=8, batch=64, prompt=1000, output=500, prefill_hardware="h200-sxm", prefill_devices=8)
+    p = r.serving["disaggregated"]
+    assert p["prompts_together"] == 8 and p["prefill_s"] == pytest.approx(0.6725e12 / 8 / 4.8e12, rel=0.01)
+    eight = ask(model="deepseek-v3", hardware="h200-sxm", devices=8, batch=8, prompt=1000).prefill.limit_s
+    assert p["prefill_share_s"] == pytest.approx(eight / 8) and p["prefill_tokens_per_s"] == pytest.approx(8000 / eight)
+    assert r.serving["ttft_s"] == p["prefill_s"] + p["transfer_s"]
+    assert ask(prefill_hardware="h100-sxm", prompt=9000).serving["disaggregated"]["prefill_share_s"] == ask(prefill_hardware="h100-sxm", prompt=9000).serving["disaggregated"]["prefill_s"]
 
 
 def test_a_place_in_a_decode_instance_is_held_for_decoding_alone():

@@ -14,7 +14,7 @@ BOUNDS = ("compute", "memory", "network")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """A separate prefill pool: chips of one instance, their price [USD/h] and power [W] together; prefill_s: of one prompt [s]."""
+    """A separate prefill pool: chips of one instance, their price [USD/h] and power [W] together; prefill_s: what one prompt takes of it [s]."""
 
     devices: int
     usd_per_hour: object

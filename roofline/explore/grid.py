@@ -19,7 +19,7 @@ from ..parallel import Layout
 from ..phase import attention_format, decode_pass, operators_of, prefill_pass, times
 from ..roof import Roofs
 from ..scenario import Scenario, formats_of, needs_host
-from ..service import draft_seconds, lone_prefill, pool_wire, token_seconds
+from ..service import draft_seconds, lone_prefill, pool_wire, prefill_share, token_seconds
 from .fabrics import Fabrics
 from .figures import Figures, Pool
 from .reached import Reached, reached
@@ -285,6 +285,6 @@ def _apart(r, chips: Columns, figures: Figures, chip_id: str, devices: int):
     wire = _column([pool_wire(other, chip, s.network) for other, chip in pairs])
     transfer_s = serving.link_time(memory.kv_bytes(r.arch, r.kv, s.prompt), wire * np.minimum(devices, r.layout.tp))
     own = _column([other.id == chip.id for other, chip in pairs]) > 0
-    apart = Pool(devices=devices, usd_per_hour=np.where(own, chips.usd_per_hour, pool.usd_per_hour) * devices, watts=pool.watts * devices, prefill_s=prefill_s)
+    apart = Pool(devices=devices, usd_per_hour=np.where(own, chips.usd_per_hour, pool.usd_per_hour) * devices, watts=pool.watts * devices, prefill_s=prefill_share(q, s, roofs))
     wrong = (stored + each + working > pool.memory_bytes * devices * s.utilisation) | np.isnan(roofs.link) | pool.unhosted(s)
     return replace(figures, ttft_s=prefill_s + transfer_s, ttft_alone_s=prefill_s + transfer_s, pool=apart), wrong
