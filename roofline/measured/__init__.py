@@ -110,6 +110,7 @@ _READERS = (
     (("OP tokens/sec",), lambda d: trtllm.read_core_model(d.lines)),
     (('"avg"',), lambda d: loadtests.read_genai_json(d.records)),
     (("time_to_first_token",), lambda d: loadtests.read_aiperf_records(d.records)),
+    (("successes", "aggregated_metrics"), lambda d: engines.read_client_reports(d.records)),
     (("results_",), lambda d: loadtests.read_llmperf(d.records)),
     (("metrics",), lambda d: loadtests.read_guidellm(d.records)),
     (("tput_per_gpu",), lambda d: engines.read_inferencemax(d.records)),

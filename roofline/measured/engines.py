@@ -147,3 +147,53 @@ def read_inferencemax(records: list) -> Sheet | None:
         sheet.row("tpot_ms", number_of(record, "mean_tpot"), scale=1000, stat="mean", **own)
         sheet.row("total_tps_per_gpu", number_of(record, "tput_per_gpu"), into="more", **own)
     return sheet if sheet.rows else None
+
+
+def read_client_reports(records: list) -> Sheet | None:
+    """JSON reports of inference-perf and genai-bench: seconds, and sums over all requests in flight."""
+    for record in records:
+        part = lambda holder, key: holder[key] if isinstance(holder.get(key), dict) else {}  # noqa: E731
+        if not isinstance(record, dict):
+            continue
+        good, whole_run = part(record, "successes"), part(record, "aggregated_metrics")
+        if part(good, "throughput") and part(good, "latency"):
+            rates, times, sheet = part(good, "throughput"), part(good, "latency"), Sheet("inference-perf")
+            load = part(record, "load_summary")
+            own = {
+                "num_prompts": number_of(good, "count"),
+                "failed": number_of(part(record, "failures"), "count"),
+                "concurrency": number_of(load, "concurrency"),
+                "mean_input_len": number_of(part(good, "prompt_len"), "mean"),
+                "mean_output_len": number_of(part(good, "output_len"), "mean"),
+            }
+            keys = ("requests_per_sec", "input_tokens_per_sec", "output_tokens_per_sec", "total_tokens_per_sec")
+            names = ("time_to_first_token", "time_per_output_token", "request_latency")
+        elif "num_concurrency" in whole_run and part(whole_run, "stats"):
+            rates, times, sheet = whole_run, part(whole_run, "stats"), Sheet("genai-bench")
+            own = {
+                "num_prompts": number_of(whole_run, "num_completed_requests"),
+                "failed": number_of(whole_run, "num_error_requests"),
+                "concurrency": number_of(whole_run, "num_concurrency"),
+                "mean_input_len": number_of(part(times, "num_input_tokens"), "mean"),
+                "mean_output_len": number_of(part(times, "num_output_tokens"), "mean"),
+            }
+            keys = (
+                "requests_per_second",
+                "mean_input_throughput_tokens_per_s",
+                "mean_output_throughput_tokens_per_s",
+                "mean_total_tokens_throughput_tokens_per_s",
+            )
+            names = ("ttft", "tpot", "e2e_latency")
+        else:
+            continue
+        own = {k: v for k, v in own.items() if v is not None}
+        if own.get("num_prompts") == 0:
+            sheet.warn("no_completed_requests", "0 requests succeeded; its rates are no measurement")
+            return sheet
+        for metric, key in zip(("request_tps", "input_tps", "output_tps", "total_tps"), keys, strict=True):
+            sheet.row(metric, number_of(rates, key), aggregate=None if metric == "request_tps" else True, **own)
+        for metric, name in zip(("ttft_ms", "tpot_ms", "e2e_ms"), names, strict=True):
+            into = "more" if metric == "e2e_ms" else "rows"
+            sheet.row(metric, number_of(part(times, name), "mean"), scale=1000, stat="mean", into=into, **own)
+        return sheet
+    return None

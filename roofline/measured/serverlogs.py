@@ -51,7 +51,9 @@ def read_logs(lines: list[str]) -> Sheet | None:
     sheet = Sheet("vllm")
     idle = 0
     for line in lines:
-        if "generation throughput" in line and (m := _VLLM_LOG.search(line)):
+        if "SpecDecoding metrics" in line and (m := re.search(rf"Mean acceptance length: ({NUMBER}),", line)):
+            sheet.fact(speculative=True, acceptance_length=number(m[1]))
+        elif "generation throughput" in line and (m := _VLLM_LOG.search(line)):
             hit = re.search(rf"[Pp]refix cache hit rate: (?:GPU: )?({NUMBER})%", m[4])
             facts = {
                 "concurrency": int(m[3][:9]) or None,
