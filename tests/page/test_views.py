@@ -141,7 +141,7 @@ def test_the_glossary_is_a_list(page):
 
 # ---- Serving ----------------------------------------------------------------------------------------------------------
 
-HEAVY = "model=deepseek-v3&hardware=h200-sxm&devices=8&batch=32&prompt=4096&output=512&draft=2&rate=5&chunk=512&prefill_hardware=h100-sxm&prefill_devices=16&api_usd_per_million=2"
+HEAVY = "model=deepseek-v3&hardware=h200-sxm&devices=8&batch=32&prompt=4096&output=512&draft=2&rate=4&chunk=512&prefill_hardware=h100-sxm&prefill_devices=16&api_usd_per_million=2"
 
 
 def test_serving_tells_users_queue_chunks_drafts_and_pools(fresh, site):
@@ -149,7 +149,7 @@ def test_serving_tells_users_queue_chunks_drafts_and_pools(fresh, site):
     booted(page, f"{site}#{HEAVY}&view=serving")
     until(page, "document.querySelector('#panel-serving .better')", timeout=20_000)
     text = page.inner_text("#panel-serving")
-    assert "5.00 requests/s" in text and "2.19 tokens a step" in text and "1 prefill to" in text and "mixed steps" in text
+    assert "4.00 requests/s" in text and "2.19 tokens a step" in text and "1 prefill to" in text and "mixed steps" in text
     assert "An estimate" in text
     until(page, "document.querySelector('#serving-queue.live')", timeout=20_000)
     until(page, "document.querySelectorAll('#serving-arrivals-section tbody tr').length > 8", timeout=20_000)
