@@ -11,6 +11,7 @@ import hashlib
 import json
 import re
 import shutil
+import struct
 import zipfile
 from html import escape
 from pathlib import Path
@@ -92,7 +93,7 @@ def _write_site(dist: Path, page: dict, painted: dict, pyodide: Path, wheel: Pat
     on_demand = put.folder("views", {p.name: p for p in views.iterdir()}, "engine", {"measured.json": "extra"})
     by_name = {Path(a["path"]).name: {k: a[k] for k in ("path", "bytes", "sha256")} for a in put.assets}
     build = {
-        "version": page["version"], "pyodide": f"pyodide-{fetch.PYODIDE_VERSION}/", "app": app, "views": on_demand,  "snapshot": by_name["snapshot.bin"], "wheel": by_name[wheel.name],
+        "version": page["version"], "pyodide": f"pyodide-{fetch.PYODIDE_VERSION}/", "app": app, "views": on_demand,  "snapshot": by_name["snapshot.bin"] | {"constants": _constants(image)}, "wheel": by_name[wheel.name],
         "bridge": by_name["bridge.py"], "micropip": by_name[wheels["micropip"].name], "packaging": by_name[wheels["packaging"].name],
         "numpy": by_name[numpy.name] if numpy else None, "wasm": by_name["pyodide.asm.wasm"], "lock": _lock(pyodide, by_name, wheels, numpy),
     }
@@ -117,6 +118,12 @@ def _write_site(dist: Path, page: dict, painted: dict, pyodide: Path, wheel: Pat
     put.file("sw.js", _fill(worker, {"build": build["build"], "assets_json": json.dumps(cached, separators=(",", ":"))}).encode(), None)
     totals = {tier: sum(a["gzip"] for a in listed if a["tier"] == tier) for tier in ("shell", "engine", "extra")}
     say(f"  build {build['build']}: first tier {totals['shell'] / 1e3:.0f} kB, engine {totals['engine'] / 1e6:.2f} MB, on demand {totals['extra'] / 1e6:.2f} MB (compressed)")
+
+
+def _constants(image: Path) -> int:
+    """Bytes of the engine's constant data, as memory.mjs wrote them into the snapshot's head."""
+    with gzip.open(image) as file:
+        return struct.unpack("<5I", file.read(20))[3]
 
 
 def _lean_css(text: str) -> str:

@@ -18,7 +18,7 @@ if (mode === "snapshot") {
   const image = new Uint8Array(gunzipSync(readFileSync(`${dist}/${build.snapshot.path}`)));
   const empty = join(mkdtempSync(join(tmpdir(), "roofline-")), "empty.zip");
   writeFileSync(empty, "");
-  Object.assign(options, { _loadSnapshot: new Uint8Array(0), stdLibURL: empty, createPyodideModule: withImage(create, Promise.resolve(image)) });
+  Object.assign(options, { _loadSnapshot: new Uint8Array(0), stdLibURL: empty, createPyodideModule: withImage(create, Promise.resolve(image), build.snapshot.constants) });
 }
 const pyodide = await loadPyodide(options);
 if (mode !== "snapshot") {

@@ -15,7 +15,7 @@ export const PATIENCE_MS = { "engine-download": 120_000, "engine-start": 60_000,
 /**
  * @typedef {typeof STAGES[number]} Stage
  * @typedef {{path: string, bytes: number, sha256: string}} Asset
- * @typedef {{build: string, version: string, pyodide: string, snapshot: Asset | null, wheel: Asset, bridge: Asset,
+ * @typedef {{build: string, version: string, pyodide: string, snapshot: Asset & {constants: number} | null, wheel: Asset, bridge: Asset,
  *   micropip: Asset, packaging: Asset, numpy: Asset | null, wasm: Asset, lock: object}} Build
  * @typedef {{type: "boot", mode: "snapshot" | "plain", base: string, build: Build}} BootMessage
  * @typedef {{type: "call", id: number, method: string, params: string}} CallMessage

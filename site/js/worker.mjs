@@ -103,7 +103,7 @@ async function startEngine(/** @type {any} */ build, /** @type {Promise<any[]>} 
   const options = {
     indexURL: index, lockFileContents: build.lock, packageBaseUrl: settings?.base, checkIntegrity: true, env: { PYTHONHASHSEED: "0" },
     stdout: () => {}, stderr: () => {},
-    ...(imageSoon && { _loadSnapshot: new Uint8Array(0), createPyodideModule: withImage(create, imageSoon) }),
+    ...(imageSoon && { _loadSnapshot: new Uint8Array(0), createPyodideModule: withImage(create, imageSoon, build.snapshot.constants) }),
   };
   try {
     return await Promise.race([loadPyodide(options), failure]);
