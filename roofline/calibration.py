@@ -28,7 +28,7 @@ PARAMETERS = {
     "attention": ("fraction", 0.4, {"all": 1.0, "engine": 0.78, "release": 0.52, "family": 0.65}, "share of the peak in attention over a prompt"),
     "expert": ("fraction", 0.8, {"all": 1.0, "engine": 0.65, "release": 0.39}, "what routed experts reach of that bandwidth share"),
     "link": ("fraction", 0.7, {"all": 1.0, "wire": 0.65}, "share of the chip-to-chip bandwidth"),
-    "launch_s": ("positive", 3e-6, {"all": 1.0, "engine": 0.91, "release": 0.52, "family": 0.65}, "seconds each kernel costs besides"),
+    "launch_s": ("positive", 3e-6, {"all": 1.0, "engine": 0.91, "release": 0.91, "family": 0.65}, "seconds each kernel costs besides"),
     "step_s": ("positive", 300e-6, {"all": 1.0, "engine": 1.3, "release": 0.78}, "seconds each pass costs besides"),
     "sequence_s": ("positive", 5e-6, {"all": 1.0, "engine": 1.3}, "seconds each sequence of a pass costs besides"),
     "request_s": ("positive", 300e-6, {"all": 1.0, "engine": 1.3, "release": 0.78}, "seconds each prompt that enters costs besides"),
@@ -37,7 +37,8 @@ PARAMETERS = {
     "hop_s": ("positive", 50e-6, {"all": 1.0, "engine": 0.65}, "seconds each pipeline hop costs besides"),
     "dequant": ("positive", 4.0, {"all": 1.0, "packing": 0.91, "engine": 0.91, "family": 0.9}, "vector operations to unpack one quantised weight"),
     "spill": ("positive", 1.0, {"all": 1.0, "engine": 1.3}, "bytes moved to unpack one quantised weight before a large product"),
-    "mac": ("positive", 3.0, {"all": 1.0, "engine": 0.91, "family": 0.91, "packing": 0.65}, "time of a FLOP in vector kernels over one at the vector peak"),
+    "mac": ("positive", 3.0, {"all": 1.0, "engine": 0.91, "family": 0.91, "packing": 1.3}, "time of a FLOP in vector kernels over one at the vector peak"),
+    "single": ("positive", 1.0, {"all": 0.7, "engine": 0.65, "family": 0.65}, "how much more that costs in the vector kernels of routed experts, which take tokens one by one"),
     "scan": ("positive", 1.0, {"all": 1.0, "engine": 1.3, "release": 1.3, "family": 0.65}, "time of a FLOP of attention on vector units over one at the vector peak"),
     "few": ("positive", 8.0, {"all": 0.7, "engine": 0.91, "release": 1.3}, "queries on one KV head from which attention runs on matrix units"),
     "skew": ("fraction", 0.2, {"all": 0.7, "engine": 0.52}, "how far experts are picked alike: 0 uniform, 1 all tokens the same"),
@@ -79,6 +80,7 @@ class Efficiency:
     dequant: float = 0.0
     spill: float = 0.0
     mac: float = 0.0
+    single: float = 1.0
     scan: float = 0.0
     few: float = 8.0
     skew: float = 0.0
@@ -234,7 +236,7 @@ def op_expected(op, roofs, tp, e: Efficiency, rounds: float = 1.0):
     moved = (op.read_load * op.weight_bytes * rounds * apart + op.activation_bytes) / share
     spilled = packing != "native" and op.group != "experts"
     return product_seconds(op.load * op.flops / share, weights, moved, op.tokens / rounds / apart, op.inner, op.count / mates_of(op.name), roofs.peaks[op.roof] * e.rate(op.roof), roofs.peaks["vector"],
-                           roofs.bandwidth * e.bandwidth * (e.expert if op.group == "experts" else 1.0), e.unpack(packing), e.multiply(packing), e.spill if spilled else 0.0, e.pad, e.tail, e.launch_s, rounds, e.norm)
+                           roofs.bandwidth * e.bandwidth * (e.expert if op.group == "experts" else 1.0), e.unpack(packing), e.multiply(packing) * (e.single if op.group == "experts" else 1.0), e.spill if spilled else 0.0, e.pad, e.tail, e.launch_s, rounds, e.norm)
 
 
 def on_vector_units(flops, queries, few):
@@ -300,7 +302,7 @@ def accumulation_gain(engine: str, chip, roof: str) -> float:
 # Releases of an engine that differ: (engine, pattern in its version, name), first match wins; the newest is last and is the default.
 _RELEASES = (
     ("tensorrt-llm", r"^0\.[0-7]\b|\b0\.[56]\b", "early"), ("tensorrt-llm", r"^0\.[89]\b", "0.9"), ("tensorrt-llm", r"^0\.", "engines"), ("tensorrt-llm", r"^TensorRT", "mlperf"), ("tensorrt-llm", "", "pytorch"),
-    ("llama.cpp", r"2023|May 2024|\b2024-0[1-6]", "before MMQ"), ("llama.cpp", "", "recent"), ("vllm", r"\b0\.[12]\.\d|2023", "before graphs"), ("vllm", r"\b0\.[1-7]\b|\b0\.[1-7]\.\d|2024", "v0"), ("vllm", "", "v1"),
+    ("llama.cpp", r"2023|May 2024|\b2024-0[1-6]", "before MMQ"), ("llama.cpp", "", "recent"), ("vllm", r"\b0\.[12]\.\d|2023", "before graphs"), ("vllm", r"0\.6\.[0-3]\S* \(ROCm\)", "early ROCm"), ("vllm", r"\b0\.[1-7]\b|\b0\.[1-7]\.\d|2024", "v0"), ("vllm", "", "v1"),
 )
 
 
@@ -360,13 +362,13 @@ def parameter(name: str, **levels) -> float:
 
 
 # What is bracketed together: kinds of rows whose errors are alike.
-GROUPS = {"step": "decode", "request": "decode", "prefill": "prefill", "tpot": "service", "stream": "service", "first": "first token", "drain": "batch of requests"}
+GROUPS = {"step": "decode", "request": "decode", "prefill": "prefill", "tpot": "service", "stream": "service", "first": "first token", "drain": "service"}
 
 
 def band(group: str, engine: str, family: str = "") -> tuple:
     """(low, high, rows): multipliers of an expected time that bracket the 10th to 90th percentile of what was measured.
 
-    Of the engine where enough rows of the group have it; otherwise that of engines left out of the fit. A family of chips that no
+    Of the engine where the group has it; otherwise that of engines left out of the fit. A family of chips that no
     row has widens it: the errors of an unknown engine and an unknown chip are taken as independent.
     """
     table = fitted()["bands"].get(group) or fitted()["bands"]["decode"]

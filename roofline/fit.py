@@ -21,6 +21,7 @@ KERNEL_WEIGHT = 0.05  # of one kernel, against 1 for a row that is alone in its 
 GROUP_WEIGHT = 0.7  # a group (model x chip x format) of n rows weighs n to this power
 NOISE = 0.1  # a row whose expected time is this far off (log) is ordinary
 FOLDS = 20
+FEW = 5  # groups under which an engine's band is widened
 # Rows with these flags are no evidence of what to expect (see the flags' reasons in the data).
 NOT_CALIBRATED = ("isl_unknown", "dtype_conflict", "LAYOUT_INFERRED", "SPEC_DECODE", "above_naive_only", "overhead_dominated")
 KERNELS = ("gemm", "gemm_max_achievable", "mlp_up_proj", "mlp_down_proj", "moe_ffn")
@@ -135,7 +136,7 @@ class Parameters:
 
 # Which parameters the time of each kind of line depends on.
 _DEPENDS = {
-    "product": {"bandwidth", "expert", "compute", "dequant", "mac", "spill", "pad", "tail", "launch_s", "skew"}, "attention": {"scan", "few", "attention", "cache_bandwidth", "launch_s"},
+    "product": {"bandwidth", "expert", "compute", "dequant", "mac", "single", "spill", "pad", "tail", "launch_s", "skew"}, "attention": {"scan", "few", "attention", "cache_bandwidth", "launch_s"},
     "vector": {"bandwidth", "launch_s"}, "collective": {"latency", "link", "hop_s", "message_s"}, "pass": {"step_s", "sequence_s", "request_s"},
 }
 
@@ -151,7 +152,7 @@ def pieces(table, v, only=None):
         apart = 1.0 - v["skew"][k] * spread
         reach = v["bandwidth"][k] * np.where(experts > 0, v["expert"][k], 1.0)
         out["product"] = (i, k, w * c.product_seconds(flops, elements * apart, stored * apart + acts, tokens / apart, inner, count, peak * v["compute"][k], vector, band * reach, packed * v["dequant"][k],
-                                                v["mac"][k], packed * (experts == 0) * v["spill"][k], v["pad"][k], v["tail"][k], v["launch_s"][k], rounds, c.NORM))
+                                                v["mac"][k] * np.where(experts > 0, v["single"][k], 1.0), packed * (experts == 0) * v["spill"][k], v["pad"][k], v["tail"][k], v["launch_s"][k], rounds, c.NORM))
     if a["attention"]:
         i, k, w, busy, moved, flops, queries, count = a["attention"]
         out["attention"] = (i, k, w * c.attention_seconds(busy, moved, c.on_vector_units(flops, queries, v["few"][k]) * v["scan"][k], v["attention"][k], v["cache_bandwidth"][k], count, v["launch_s"][k], 1.0, c.NORM))
@@ -241,12 +242,16 @@ def solve(table, parameters, keep, start=None, steps=60, noise=None):
     best = cost(r, x)
     for _ in range(steps):
         w = np.sqrt(weights / (1.0 + r * r))
-        jacobian = (slope * (w / t / noise)[:, None])[weights > 0]
-        normal = jacobian.T @ jacobian + np.diag(1.0 / parameters.sigma ** 2)
-        gradient = jacobian.T @ (w * r)[weights > 0] + x / parameters.sigma ** 2
+        # A coefficient that no row depends on stays at its prior's centre.
+        moves = (slope[weights > 0] != 0.0).any(axis=0)
+        jacobian = (slope * (w / t / noise)[:, None])[np.ix_(weights > 0, moves)]
+        ridge = 1.0 / parameters.sigma[moves] ** 2
+        normal = jacobian.T @ jacobian + np.diag(ridge)
+        gradient = jacobian.T @ (w * r)[weights > 0] + x[moves] * ridge
         before = best
         for _ in range(10):
-            y = x + np.clip(np.linalg.solve(normal + damping * np.diag(np.diag(normal)), -gradient), -0.7, 0.7)
+            y = np.zeros(len(x))
+            y[moves] = x[moves] + np.clip(np.linalg.solve(normal + damping * np.diag(np.diag(normal)), -gradient), -0.7, 0.7)
             ry = error(expected(table, parameters.values(y)))
             now = cost(ry, y)
             if now < best:
@@ -337,26 +342,43 @@ def _coefficients(parameters, x):
     return table
 
 
-def _bands(cases, judged, measured, unseen, alien, least=12):
-    """{group: {engine: (low, high, rows)}} from errors on groups never seen; "any" from errors on engines never seen."""
+def _bands(cases, judged, measured, unseen, alien):
+    """{group: {engine: (low, high, rows)}} from errors on groups never seen; "any" from errors on engines never seen.
+
+    An engine with few groups says little about the next one: its band is widened to hold that of engines never seen.
+    """
     bands = {}
     for group in dict.fromkeys(c.GROUPS.values()):
         members = [i for i in judged if c.GROUPS[cases[i].kind] == group]
         if not members:
             continue
-        ratio = measured[members] / alien[members]
-        bands[group] = {"any": [*_quantiles(ratio), len(members)]}
+        low, high = _quantiles(measured[members] / alien[members], _groups(cases, members))
+        bands[group] = {"any": [low, high, len(members)]}
         for engine in sorted({cases[i].engine for i in members} - {"any"}):
             own = [i for i in members if cases[i].engine == engine]
-            if len(own) >= least:
-                bands[group][engine] = [*_quantiles(measured[own] / unseen[own]), len(own)]
+            groups = _groups(cases, own)
+            own_low, own_high = _quantiles(measured[own] / unseen[own], groups)
+            if groups < FEW:
+                own_low, own_high = min(own_low, low), max(own_high, high)
+            bands[group][engine] = [own_low, own_high, len(own)]
     return bands
 
 
-def _quantiles(ratio):
-    low, high = np.quantile(ratio, (0.1, 0.9))
-    # The band holds the expectation itself, even where what was left out lay to one side of it.
-    return [round(min(float(low), 1.0), 3), round(max(float(high), 1.0), 3)]
+def _groups(cases, members):
+    """How many groups (model x chip x format) some rows are of."""
+    return len({(cases[i].model, cases[i].chip, cases[i].weights) for i in members})
+
+
+def _quantiles(ratio, groups):
+    """The band that should hold 80 % of what comes next: 10th and 90th percentile of measured / expected.
+
+    The k-th of n values leaves a share of k / (n + 1) of what is drawn next below it, and rows of one group are hardly more than
+    one draw, so few groups take a more extreme percentile. The band holds the expectation itself, even where all that was left
+    out lay to one side of it.
+    """
+    tail = max(0.0, 0.1 - 0.4 / groups)
+    low, high = np.quantile(ratio, (tail, 1.0 - tail), method="hazen")
+    return round(min(float(low), 1.0), 3), round(max(float(high), 1.0), 3)
 
 
 STATIC_DECODE = "decode, single stream and static batch together"
@@ -382,7 +404,7 @@ def _statistics(cases, judged, measured, fit, unseen, alien, parts):
     for (kind, engine), members in sorted(groups.items(), key=lambda item: (item[0][0], item[0][1] != "all engines", item[0][1])):
         seen, new, other = error(fit, members), error(unseen, members), error(alien, members)
         entries.append({
-            "kind": kind, "engine": engine, "rows": len(members), "groups": len({(cases[i].model, cases[i].chip, cases[i].weights) for i in members}),
+            "kind": kind, "engine": engine, "rows": len(members), "groups": _groups(cases, members),
             "median": round(float(np.median(new)), 3), "p90": round(float(np.quantile(new, 0.9)), 3), "median_seen": round(float(np.median(seen)), 3),
             "p90_seen": round(float(np.quantile(seen, 0.9)), 3), "median_engine_unseen": round(float(np.median(other)), 3), "coverage": round(float(np.mean(inside[members])), 3),
         })
@@ -407,7 +429,7 @@ def to_toml(result) -> str:
     """The text of data/calibration.toml."""
     lines = ["# Written by `roofline calibrate` from data/measurements.csv and data/kernels.csv; do not edit.",
              "# parameters: shifts on a log or logit scale, by parameter and level (see calibration.PARAMETERS); bands: 10th and 90th percentile",
-             "# of measured / expected on groups never seen in the fit, and rows; statistics: errors on groups (model x chip x format) never seen."]
+             "# (wider where groups are few) of measured / expected on groups never seen in the fit, and rows; statistics: errors on groups (model x chip x format) never seen."]
     quote = lambda key: key if key.replace("_", "").replace("-", "").isalnum() else f'"{key}"'
     for level, counts in result["rows"].items():
         lines += ["", f"[rows.{level}]", *(f"{quote(k)} = {v}" for k, v in counts.items())]
