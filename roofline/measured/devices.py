@@ -79,9 +79,9 @@ def logged_model(lines: list[str]) -> dict:
                 facts.setdefault("model", value[:120])
             elif key in ("model ftype", "file type"):
                 facts.setdefault("quant", split_model_type("m " + value)[1])
-            elif key in ("model size", "file size") and (size := re.match(r"([\d.]+) (GiB|MiB)", value)):
+            elif key in ("model size", "file size") and (size := re.match(r"(\d{1,9}(?:\.\d{1,9})?) (GiB|MiB)", value)):
                 facts.setdefault("size_gib" if size[2] == "GiB" else "size_mib", float(size[1]))
-            elif key == "model params" and (count := re.match(r"([\d.]+) ([BM])\b", value)):
+            elif key == "model params" and (count := re.match(r"(\d{1,9}(?:\.\d{1,9})?) ([BM])\b", value)):
                 facts.setdefault("params_b" if count[2] == "B" else "params_m", float(count[1]))
         elif match := re.search(r"offloaded (\d+)/\d+ layers to GPU", line):
             facts.setdefault("ngl", int(match[1]))

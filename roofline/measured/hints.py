@@ -233,7 +233,7 @@ def chip_named(text: str, memory_gb: float | None = None) -> str | None:
     ('rtx-4090', 'h200-sxm', 'apple-m2-max', 'a100-80gb-sxm')
     """
     words = [re.sub(r"^sxm\d$", "sxm", w) for w in _words(text)]
-    gigabytes = next((int(m[1]) for w in words if (m := re.fullmatch(r"(\d+)gb", w))), None) or (memory_gb and round(memory_gb))
+    gigabytes = next((int(m[1]) for w in words if (m := re.fullmatch(r"(\d+)gb", w))), None) or (round(memory_gb) if memory_gb and 0 < memory_gb < 1e6 else None)
     core = [w for w in words if not re.fullmatch(r"\d+gb", w)]
     if (printed := _PRINTED.get(" ".join(core))) in hardware.ids():
         return printed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 import re
 import warnings
 from dataclasses import dataclass
@@ -178,5 +179,5 @@ def number_of(record: dict, *keys: str):
     for key in keys:
         value = record.get(key)
         if isinstance(value, (int, float)) and not isinstance(value, bool):
-            return value
+            return value if isinstance(value, float) or abs(value) < 10**300 else math.inf
     return None

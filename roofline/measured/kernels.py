@@ -168,7 +168,7 @@ def _ncu_flops(flops: dict, kind: str, clock, duration) -> tuple | None:
         text = counts.get("fma", next(iter(counts.values())))[1]
         if suffix == ".per_cycle_elapsed" and clock:
             return total * clock / 1e9, text
-        if suffix == "" and duration:
+        if suffix == "" and duration and duration[0] > 0:
             return total / duration[0], text
         if suffix == ".per_second":
             return total / 1e9, text
