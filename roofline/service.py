@@ -127,12 +127,13 @@ def _arrivals(r: Resolved, roofs: roof.Roofs, e, max_batch, tokens: float) -> di
 
     # Pipeline stages work on pieces of a prompt, and on a micro-batch each, at once.
     one = Pass(sequences=1.0, new_tokens=float(s.prompt - s.cached), start=float(s.cached), pool=layout.pool)
-    least, likely = times(r, one, roofs, e, layout.pp)[1:]
-    queue = lambda prefill_s, which: serving.queue(s.rate / layout.dp, prefill_s, lambda batch: step(batch)[which], ceiling, s.output)
-    found = [None if t is None else queue(t, i) for i, t in enumerate((least, likely))]
+    most = together(s)
+    alone, crowd = (times(r, replace(one, sequences=n), roofs, e, layout.pp)[1:] for n in (1.0, most))
+    read = [None if t is None else serving.Prompts(alone_s=t, share_s=c / most, most=most) for t, c in zip(alone, crowd, strict=True)]
+    found = [None if p is None else serving.queue(s.rate / layout.dp, p, lambda batch, which=i: step(batch)[which], ceiling, s.output) for i, p in enumerate(read)]
     for state in filter(None, found):
         state["capacity_per_s"] *= layout.dp
-    return {"rate_per_s": s.rate, "max_batch": ceiling, "basis": "an estimate at the limits: random arrivals, equal requests, prefill first (M/D/1), and a wait for a place where the batch is full"} | found[0] | {"expected": found[1]}
+    return {"rate_per_s": s.rate, "max_batch": ceiling, "basis": "an estimate at the limits: random arrivals, equal requests, prompts first and read together where several wait (M/D/1), and a wait for a place where the batch is full"} | found[0] | {"expected": found[1]}
 
 
 def lone_prefill(q: Resolved, s, roofs: roof.Roofs):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from .numeric import falling_root, maximum, where
 
@@ -97,51 +98,97 @@ def pool_ratio(prefill_s, step_s, batch, output):
     return prefill_s / (output * step_s / batch)
 
 
-def steady_state(rate, prefill_s, step_of, max_batch, output):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompts:
+    """What prompts take of an engine: one by itself alone_s [s]; `most` read together share_s each [s] (weights are read once for all)."""
+
+    alone_s: float
+    share_s: float
+    most: float = 1.0
+
+    def parts(self) -> tuple:
+        """(a, b) of the time a + b n of n prompts together [s]."""
+        if self.most <= 1:
+            return 0.0, self.alone_s
+        each = max(0.0, (self.share_s * self.most - self.alone_s) / (self.most - 1.0))
+        return max(0.0, self.alone_s - each), each
+
+    def gathered(self, rate, step_s) -> float:
+        """Prompts that are read together under random arrivals: those that came during a step and the prompts before it, 1 to `most`.
+
+        n = rate x (a + b n + step).
+        """
+        a, b = self.parts()
+        return self.most if rate * b >= 1 else min(self.most, max(1.0, rate * (a + step_s) / (1.0 - rate * b)))
+
+    def each_s(self, rate, step_s) -> float:
+        """What one of them takes of the engine: a / n + b [s]."""
+        a, b = self.parts()
+        return a / self.gathered(rate, step_s) + b
+
+
+def steady_state(rate, prompts, step_of, max_batch, output):
     """A service under random arrivals at `rate`: the batch it settles at, or None if it cannot keep up.
 
-    prefill_s: time one prompt takes from the engine [s]; step_of(batch): one decode step [s]; output [tokens].
-    Prefill takes the share u = rate x prefill_s of the engine's time, so a step takes step_of(B) / (1 - u); by Little's law
+    prompts: `Prompts`, or the time that every prompt takes from the engine [s]; step_of(batch): one decode step [s]; output [tokens].
+    Prefill takes the share u = rate x time of a prompt of the engine's time, so a step takes step_of(B) / (1 - u); by Little's law
     B = rate x (output - 1) x step, which has one solution below max_batch: step_of grows slower than B until the engine is
     saturated. Returns {"batch", "tpot_s", "utilisation", "prefill_share"}. An estimate: it leaves out how engines
     order prefills and decodes, and how requests vary in length.
     """
-    share = rate * prefill_s
-    if share >= 1:
+    prompts = prompts if isinstance(prompts, Prompts) else Prompts(alone_s=prompts, share_s=prompts)
+    share_of = lambda b: rate * prompts.each_s(rate, step_of(b) if output > 1 else 0.0)
+    top = share_of(float(max_batch))
+    if top >= 1:
         return None
     steps = max(output - 1, 0)
-    need = lambda b: rate * steps * step_of(b) / (1.0 - share)
+    need = lambda b: rate * steps * step_of(b) / max(1e-12, 1.0 - share_of(b))
     if steps == 0:
-        return {"batch": 0.0, "tpot_s": None, "utilisation": share, "prefill_share": share}
+        return {"batch": 0.0, "tpot_s": None, "utilisation": top, "prefill_share": top}
     if need(max_batch) >= max_batch:
         return None
     batch = falling_root(lambda b: need(b) - b, 0.0, float(max_batch))
+    share = share_of(batch)
     return {"batch": batch, "tpot_s": step_of(batch) / (1.0 - share), "utilisation": need(max_batch) / max_batch, "prefill_share": share}
 
 
-def queue(rate, prefill_s, step_of, max_batch, output) -> dict:
+def capacity_of(prompts, step_s, max_batch, steps) -> float:
+    """Requests/s at which max_batch of them are always in flight: max_batch / (max_batch x time of a prompt + steps x step)."""
+    rate = max_batch / (max_batch * prompts.share_s + steps * step_s)
+    for _ in range(50):  # fewer prompts come together at a lower rate, and each then takes longer
+        rate = max_batch / (max_batch * prompts.each_s(rate, step_s if steps else 0.0) + steps * step_s)
+    return rate
+
+
+def queue(rate, prompts, step_of, max_batch, output) -> dict:
     """One replica under random arrivals: what it can take, where it settles and how long requests wait (an estimate).
 
-    Arguments as in `steady_state`. capacity_per_s: the rate at which max_batch requests are always in flight. TTFT is the prompt's own
-    time and three waits: for the prompts before it (`md1_wait`, `wait_quantile`), for what is left of the step that runs (half of one,
+    Arguments as in `steady_state`. capacity_per_s: see `capacity_of`. TTFT is the time of the prompt and of those read with it, and three
+    waits: for the prompts before them (`md1_wait`, `wait_quantile`), for what is left of the step that runs (half of one,
     where one runs), and for a place in the batch (`place_wait`, place_wait_s). e2e adds the steps. All None if it cannot keep up.
     """
+    prompts = prompts if isinstance(prompts, Prompts) else Prompts(alone_s=prompts, share_s=prompts)
     steps = max(output - 1, 0)
-    capacity = max_batch / (prefill_s * max_batch + steps * step_of(float(max_batch)))
-    state = steady_state(rate, prefill_s, step_of, max_batch, output)
-    base = {"capacity_per_s": capacity, "stable": state is not None, "prefill_s": prefill_s}
+    state = steady_state(rate, prompts, step_of, max_batch, output)
+    base = {"capacity_per_s": capacity_of(prompts, step_of(float(max_batch)), max_batch, steps), "stable": state is not None, "prefill_s": prompts.alone_s}
     if state is None:
         return base | dict.fromkeys(("batch", "utilisation", "prefill_share", "tpot_s", "ttft_mean_s", "ttft_p50_s", "ttft_p90_s", "ttft_p99_s", "e2e_mean_s", "place_wait_s"))
-    wait, step, chance, place = md1_wait(rate, prefill_s), 0.0, 0.0, 0.0
+    here = step_of(max(1.0, state["batch"])) if steps else 0.0
+    each, (a, b) = prompts.each_s(rate, here), prompts.parts()
+    count = prompts.gathered(rate, here)
+    own = a + b * count
+    longest = own if count < prompts.most else math.inf  # prompts that all go with the next pass wait for the running one, and no longer
+    wait, step, chance, place = min(md1_wait(rate, each), longest / 2), 0.0, 0.0, 0.0
     if steps:
         free, settled = 1.0 - state["prefill_share"], state["batch"]
         nodes = sorted({1.0, max(1.0, settled / 2), max(1.0, settled), max(1.0, (settled + max_batch) / 2), float(max_batch)})
         took = [step_of(n) for n in nodes]
-        chance, place = place_wait(rate, lambda n: rate * steps * _between(nodes, took, n) / free / n, max_batch)
-        step = free * (1.0 - math.exp(-settled)) * step_of(max(1.0, settled))  # of a running one, times the share of time that one runs
-    late = lambda q: max(wait_quantile(rate, prefill_s, q), place / chance * math.log(chance / (1 - q)) if chance > 1 - q else 0.0)
-    tail = {f"ttft_p{q}_s": prefill_s + q / 100 * step + late(q / 100) for q in (50, 90, 99)}
-    mean = prefill_s + wait + step / 2 + place
+        load = lambda n, s: rate * steps * s / (1.0 - rate * prompts.each_s(rate, s)) / n
+        chance, place = place_wait(rate, lambda n: load(n, _between(nodes, took, n)), max_batch)
+        step = free * (1.0 - math.exp(-settled)) * here  # of a running one, times the share of time that one runs
+    late = lambda q: max(min(wait_quantile(rate, each, q), q * longest), place / chance * math.log(chance / (1 - q)) if chance > 1 - q else 0.0)
+    tail = {f"ttft_p{q}_s": own + q / 100 * step + late(q / 100) for q in (50, 90, 99)}
+    mean = own + wait + step / 2 + place
     return base | state | tail | {"ttft_mean_s": mean, "e2e_mean_s": mean + (state["tpot_s"] or 0.0) * steps, "place_wait_s": place}
 
 

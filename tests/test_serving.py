@@ -131,8 +131,9 @@ def test_the_wait_against_a_simulation():
     assert total / len(gaps) == pytest.approx(serving.md1_wait(rate, service), rel=0.03)
 
 
-def engine(rate, prefill_s, step_of, places, output, requests=12_000):
-    """An engine that reads waiting prompts first, one at a time while there is a place, and else steps: (mean batch, mean TTFT, mean TPOT), simulated."""
+def engine(rate, prefill_s, step_of, places, output, requests=12_000, together=1, fixed_s=0.0):
+    """An engine that reads waiting prompts first, up to `together` at a time while there are places, and else steps: (mean batch, mean TTFT,
+    mean TPOT), simulated. A pass of n prompts takes fixed_s + n x prefill_s."""
     rng = np.random.default_rng(1)
     arrivals = np.cumsum(rng.exponential(1 / rate, requests)).tolist()
     now, steps, held, seen, begun, done, ends, ttft, stay = 0.0, 0, 0.0, 0, 0, 0, [], [], []
@@ -140,11 +141,14 @@ def engine(rate, prefill_s, step_of, places, output, requests=12_000):
         while seen < requests and arrivals[seen] <= now:
             seen += 1
         if begun < seen and len(ends) - done < places:
-            took, here = prefill_s, len(ends) - done
+            here = len(ends) - done
+            count = min(together, seen - begun, places - here)
+            took = fixed_s + count * prefill_s
             now += took
-            ttft.append(now - arrivals[begun])
-            ends.append((steps + output - 1, arrivals[begun]))
-            begun += 1
+            for arrival in arrivals[begun : begun + count]:
+                ttft.append(now - arrival)
+                ends.append((steps + output - 1, arrival))
+            begun += count
         elif len(ends) > done:
             here = len(ends) - done
             took = step_of(here)
@@ -174,6 +178,29 @@ def test_the_service_against_a_simulation(prefill_s, base, more, places, output)
     assert ttft > 5 * prefill_s and a["ttft_p50_s"] <= a["ttft_p90_s"] <= a["ttft_p99_s"]
 
 
+@pytest.mark.parametrize("fixed, each, together, base, more, places, output", [(0.015, 0.0025, 8, 0.008, 5e-5, 400, 300), (0.06, 0.001, 80, 0.06, 1e-4, 200, 100), (0.004, 0.004, 4, 0.005, 1e-4, 64, 200)])
+def test_prompts_that_wait_are_read_together(fixed, each, together, base, more, places, output):
+    """A mixture of experts reads its weights for eight prompts as for one: the simulated engine takes more requests than prompts one by one
+    would allow, and batch, TPOT and TTFT at half and 80 % of capacity are within 25 % of it."""
+    step_of = lambda n: base + n * more
+    prompts = serving.Prompts(alone_s=fixed + each, share_s=fixed / together + each, most=float(together))
+    assert prompts.parts() == pytest.approx((fixed, each))
+    top = serving.queue(1.0, prompts, step_of, places, output)["capacity_per_s"]
+    assert top >= places / (places * (fixed + each) + (output - 1) * step_of(places)) * (1 - 1e-9)
+    for share in (0.1, 0.5, 0.8):
+        a = serving.queue(share * top, prompts, step_of, places, output)
+        found = engine(share * top, each, step_of, places, output, together=together, fixed_s=fixed)
+        assert (a["batch"], a["ttft_mean_s"], a["tpot_s"]) == pytest.approx(found, rel=0.26)
+
+
+def test_mixtures_take_more_short_prompts():
+    """DeepSeek-V3 on 8 H200 with prompts of 500 tokens: 17.5 ms each by itself, sixteen together hardly more; dense 8B gains little."""
+    of = lambda **s: ask(prompt=500, output=50, rate=1.0, **s)
+    moe = of(model="deepseek-v3", hardware="h200-sxm", devices=8).serving["arrivals"]
+    most, step = moe["max_batch"], ask(model="deepseek-v3", hardware="h200-sxm", devices=8, prompt=500, output=50, batch=moe["max_batch"]).serving["tpot_s"]
+    assert moe["capacity_per_s"] > 2 * most / (most * moe["prefill_s"] + 49 * step)
+
+
 def test_one_place_is_a_plain_queue():
     """One place of 0.1 s at 5 requests/s is M/D/1 at half load: half of the requests wait, 50 ms on average; a full one waits for ever."""
     assert serving.place_wait(5.0, lambda n: 0.5 / n, 1) == pytest.approx((0.5, 0.05))
@@ -198,14 +225,17 @@ def test_queues_grow_with_the_rate(rate, service, factor):
 @settings(max_examples=15, deadline=None)
 @given(st.sampled_from(("llama-3.1-8b", "qwen3-30b-a3b")), st.integers(100, 4000), st.integers(2, 500))
 def test_arrivals_settle_by_littles_law(model, prompt, output):
-    """Below capacity the running batch is rate x time in the batch; utilisation, batch, TPOT and TTFT all grow with the rate; above it there is no answer."""
+    """Below capacity the running batch is rate x time in the batch; utilisation, batch and TPOT grow with the rate, and so does TTFT, but for
+    waits for a running step that turn into shorter ones for a pass of prompts; above it there is no answer."""
     top = ask(model=model, prompt=prompt, output=output, rate=1.0).serving["arrivals"]["capacity_per_s"]
     rows = [ask(model=model, prompt=prompt, output=output, rate=top * share).serving["arrivals"] for share in (0.1, 0.5, 0.9)]
     for row in rows:
         assert row["stable"] and row["batch"] == pytest.approx(row["rate_per_s"] * (output - 1) * row["tpot_s"], rel=1e-6)
         assert row["ttft_p50_s"] <= row["ttft_p90_s"] <= row["ttft_p99_s"] and row["e2e_mean_s"] >= row["ttft_mean_s"] >= row["prefill_s"]
-    for key in ("batch", "utilisation", "tpot_s", "ttft_mean_s", "ttft_p99_s"):
+    for key in ("batch", "utilisation", "tpot_s"):
         assert rows[0][key] <= rows[1][key] <= rows[2][key]
+    for key in ("ttft_mean_s", "ttft_p99_s"):
+        assert rows[0][key] <= 1.08 * rows[1][key] <= 1.08**2 * rows[2][key]
     over = ask(model=model, prompt=prompt, output=output, rate=top * 1.01).serving["arrivals"]
     assert over["stable"] is False and over["batch"] is None
 
