@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import sys
@@ -14,6 +15,8 @@ SITE = ROOT / "site"
 sys.path.insert(0, str(SITE / "py"))
 
 import bridge  # noqa: E402
+
+from roofline import gguf  # noqa: E402
 
 LLAMA = json.dumps({"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,
                     "intermediate_size": 14336, "vocab_size": 128256, "architectures": ["LlamaForCausalLM"]})
@@ -183,3 +186,30 @@ def test_script_files_stay_small_and_safe():
 
 def test_warming_touches_no_bug():
     bridge.warm()
+
+
+def test_a_gguf_file_is_read_step_by_step():
+    from test_gguf import LLAMA, header
+
+    data = header(*LLAMA)
+    first, whole = (base64.b64encode(d).decode() for d in (data[:2000], data))
+    assert result("read_gguf", data=first) == {"more": True}
+    assert "cut short" in ask("read_gguf", data=first, last=True)["error"]["message"]
+    read = result("read_gguf", data=whole, last=True, name="x.gguf")
+    assert read["title"] == "test" and read["model"]["detail"].startswith("8.03") and read["notes"] == []
+    form = {"model": "pasted", "config": read["config"], "hardware": "rtx-4090"}
+    assert json.loads(result("export", form=form)["json"])["memory"]["weights_bytes"] == gguf.read_header(data).tensor_bytes
+
+
+@pytest.mark.parametrize("params", [{}, {"data": 7}, {"data": "@@@@"}, {"data": "R0dVRg=="}, {"data": "A" * 45_000_000}, {"data": "R0dVRgMAAAD//////////wAAAAAAAAAA"}, {"data": "R0dVRgMAAAAAAAAAAAAAABAAAAAAAAAA", "last": True}])
+def test_a_hostile_gguf_file_is_refused_in_one_sentence(params):
+    error = ask("read_gguf", **params)["error"]
+    assert error["kind"] == "input" and "\n" not in error["message"] and len(error["message"]) < 400
+
+
+def test_an_index_is_compared_with_the_forms_model():
+    index = {"metadata": {"total_size": 16_060_522_496}, "weight_map": {"model.layers.31.x": "a"}}
+    found = result("parse_config", text=json.dumps(index), form={"model": "llama-3.1-8b", "hardware": "h100-sxm"})["index"]
+    assert found["agrees"] and found["text"].endswith("to the byte.")
+    for bad in ('{"weight_map": [', '{"weight_map": {"a": 1}}', '{"weight_map": {}}', '{"metadata": {"total_size": 1e400}, "weight_map": {"a": "b"}}', '{"weight_map": ' + "[" * 50_000):
+        assert ask("parse_config", text=bad, form={})["error"]["kind"] == "input"
