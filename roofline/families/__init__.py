@@ -11,7 +11,23 @@ from functools import lru_cache
 
 from ..errors import InputError, nearest
 from ..model import Architecture
-from . import deepseek, dense, hybrid, latent, layered, legacy, mamba, moe, newest, others, recent, remote, towers, wrappers  # noqa: F401 (they register their families)
+from . import (
+    deepseek,
+    dense,
+    encoders,
+    hybrid,
+    latent,
+    layered,
+    legacy,
+    mamba,
+    moe,
+    newest,
+    others,
+    recent,
+    remote,
+    towers,
+    wrappers,
+)  # noqa: F401 (they register their families)
 from .params import is_params, to_config
 from .parts import Build
 from .reader import Reader
@@ -20,7 +36,7 @@ from .registry import FAMILIES
 LARGEST_TOTAL = 1e15  # parameters
 
 
-_WRAPPERS = (wrappers.__name__, others.__name__, towers.__name__)
+_WRAPPERS = (wrappers.__name__, others.__name__, towers.__name__, encoders.__name__)
 _OWN_SIZES = ("hidden_size", "num_hidden_layers", "n_embd", "n_layer", "d_model", "n_layers", "num_layers")
 _CLASSES = {
     "hunyuandensev1": "hunyuan_v1_dense",

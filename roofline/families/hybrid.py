@@ -18,7 +18,7 @@ def mixed(m: Build, rule, name: str = "layer_types", allowed: tuple = MIXED) -> 
     return full, others(m, full)
 
 
-@family("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text", "qwen3_5", "qwen3_5_moe")
+@family("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text")
 def qwen3_next(m: Build):
     c, h = m.c, m.hidden
     m.embed()
@@ -43,7 +43,7 @@ def qwen3_next(m: Build):
         m.norm(p + "norm", size=vd, layers=linear)
         m.linear(p + "out_proj", RECURRENT, h, values, layers=linear)
         m.delta_state("gated delta net", 2 * keys + values, kernel, vh, kd, vd, linear)
-    if c.type in ("qwen3_5_text", "qwen3_5"):
+    if c.type == "qwen3_5_text":
         m.gated_mlp()
     else:
         step = c.int("decoder_sparse_step", fallback=1) if c.type == "qwen3_next" else 1

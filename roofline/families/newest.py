@@ -92,7 +92,7 @@ def muse_text(m: Build):
 @family("muse_glimmer", "muse_spark")
 def muse(m: Build):
     kind = m.c.type
-    top = language(m, kind + "_text")
+    top = language(m, kind + "_text", tie=False if kind == "muse_spark" else None)
     v, audio = tower(top, kind + "_vision"), top.sub("audio_config", kind + "_audio")
     if v is None:
         return absent(m)
@@ -229,7 +229,7 @@ def inkling_text(m: Build):
 
 @family("inkling_mm_model")
 def inkling(m: Build):
-    top = language(m, "inkling_text")
+    top = language(m, "inkling_text", tie=False)
     if tower(top, "inkling_vision") is None:
         return absent(m)
     m.notes.append("The vision and audio parts are not counted.")

@@ -13,14 +13,7 @@ from .wrappers import absent, language, tower
 # wrapper model_type -> (what its text_config is read as when it does not say, the same for its vision_config)
 PLAIN = {
     "apertus1p5": ("apertus1p5_text", "apertus1p5_vision_tokenizer"),
-    "aria": ("aria_text", "idefics3_vision"),
-    "exaone4_5": ("exaone4", "exaone4_5_vision"),
-    "fuyu": ("persimmon", ""),
     "gemma4_unified": ("gemma4_unified_text", "gemma4_unified_vision"),
-    "got_ocr2": ("qwen2", "got_ocr2_vision"),
-    "molmo2": ("molmo2_text", "molmo2_vision"),
-    "ovis2": ("qwen2", "ovis2_vision"),
-    "paddleocr_vl": ("paddleocr_vl_text", "paddleocr_vl_vision"),
     "video_llama_3": ("qwen2", "video_llama_3_vision"),
     "perception_lm": ("llama", ""),
     "fast_vlm": ("qwen2", ""),
@@ -54,7 +47,7 @@ def plain(m: Build):
         elif top.get(part, None) is not None and isinstance(top.get(part), dict):
             vision.roughly(m, top.sub(part, seen), m.hidden, part.removesuffix("_config"))
             found = True
-    if not found and kind != "fuyu":
+    if not found:
         absent(m)
 
 
@@ -146,8 +139,22 @@ def omni(m: Build):
     v, audio = tower(top, kind + "_vision_encoder"), top.sub("audio_config", kind + "_audio_encoder")
     if v is not None:
         vision.qwen(m, v)
-    if audio is not None:
+    if audio is not None and kind == "qwen2_5_omni":
+        whisper(m, audio)
+    elif audio is not None:
         vision.roughly(m, audio, m.hidden, "audio")
+
+
+def whisper(m: Build, a: Reader):
+    """Whisper's encoder with its output projected; its positions are sinusoids, its keys have no bias."""
+    h, out = a.int("d_model"), a.int("output_dim")
+    t = vision.Tower(m, "audio_tower")
+    t.matrix("conv1", h, 3 * a.int("num_mel_bins"), bias=True)
+    t.matrix("conv2", h, 3 * h, bias=True)
+    t.blocks(a.int("encoder_layers"), h, a.int("encoder_ffn_dim"), k_bias=False)
+    t.matrix("proj", out, h, bias=True)
+    t.vectors(2 * out, 2 * h)
+    t.done()
 
 
 @family("phi4_multimodal", "phi4mm")

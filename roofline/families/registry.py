@@ -10,6 +10,7 @@ def family(*model_types: str):
 
     def register(describe):
         for model_type in model_types:
+            assert model_type not in FAMILIES, model_type  # which one counts would hang on the order of imports
             FAMILIES[model_type] = describe
         return describe
 

@@ -120,6 +120,25 @@ def hunyuan_vl(m: Build):
     t.done()
 
 
+def sam_tower(m: Build, sam: Reader, prefix: str) -> Tower:
+    """SAM's encoder: windowed and global blocks with relative positions, and its neck. (The caller adds what follows, and closes it.)"""
+    h, d = sam.int("hidden_size"), sam.int("hidden_size") // sam.int("num_attention_heads")
+    grid, n, wide = (
+        side(sam, "image_size") // side(sam, "patch_size"),
+        sam.int("num_hidden_layers"),
+        len(sam.items("global_attn_indexes") or ()),
+    )
+    out = sam.int("output_channels", fallback=256)
+    t = Tower(m, prefix)
+    t.matrix("patch_embed", h, sam.int("num_channels", fallback=3) * side(sam, "patch_size") ** 2, bias=True)
+    t.blocks(n, h, sam.int("mlp_dim"))
+    t.vectors(grid * grid * h, 2 * d * (wide * (2 * grid - 1) + max(0, n - wide) * (2 * sam.int("window_size") - 1)))
+    t.matrix("neck.conv1", out, h)
+    t.matrix("neck.conv2", out, 9 * out)
+    t.vectors(4 * out)
+    return t
+
+
 @family("unlimited_ocr")
 def unlimited_ocr(m: Build):
     """SAM's encoder, halved twice by convolutions, then CLIP's on what is left."""
@@ -132,19 +151,7 @@ def unlimited_ocr(m: Build):
     sam, clip = v.sub("sam_config", "unlimited_ocr_sam_vision_model"), v.sub("encoder_config", "unlimited_ocr_vision_encoder")
     if sam is None or clip is None:
         raise InputError(v.field("sam_config"), None, "is missing and must describe SAM's encoder (and encoder_config CLIP's)")
-    h, d, grid = (
-        sam.int("hidden_size"),
-        sam.int("hidden_size") // sam.int("num_attention_heads"),
-        side(sam, "image_size") // side(sam, "patch_size"),
-    )
-    n, wide = sam.int("num_hidden_layers"), len(sam.items("global_attn_indexes") or ())
-    t = Tower(m, "sam_encoder")
-    t.matrix("patch_embed", h, sam.int("num_channels", fallback=3) * side(sam, "patch_size") ** 2, bias=True)
-    t.blocks(n, h, sam.int("mlp_dim"))
-    t.vectors(grid * grid * h, 2 * d * (wide * (2 * grid - 1) + (n - wide) * (2 * sam.int("window_size") - 1)))
-    t.matrix("neck.conv1", 256, h)
-    t.matrix("neck.conv2", 256, 9 * 256)
-    t.vectors(4 * 256)
+    t = sam_tower(m, sam, "sam_encoder")
     before = 256
     for channels in sam.items("downsample_channels") or ():
         channels = sam.whole("downsample_channels", channels)

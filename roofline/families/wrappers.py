@@ -153,7 +153,7 @@ def qwen_vl(m: Build):
 
 @family("mllama")
 def mllama(m: Build):
-    top = language(m, "mllama_text_model")
+    top = language(m, "mllama_text_model", tie=False)  # its table has rows for image tokens, its head has not
     v = tower(top, "mllama_vision_model")
     if v is None:
         return absent(m)
@@ -211,7 +211,7 @@ def glm4v(m: Build):
 
 @family("step3p7")
 def step3p7(m: Build):
-    top = language(m, "step3p5", tie=False, flat=False)
+    top = language(m, "step3p5", flat=False)
     v = tower(top, "step3p5_vision") or Reader({}, "step3p5_vision", path="vision_config", assumed=top.assumed)
     if v is None:
         return absent(m)
