@@ -187,7 +187,7 @@ def queue(rate, prompts, step_of, max_batch, output) -> dict:
         chance, place = place_wait(rate, lambda n: load(n, _between(nodes, took, n)), max_batch)
         step = free * (1.0 - math.exp(-settled)) * here  # of a running one, times the share of time that one runs
     late = lambda q: max(min(wait_quantile(rate, each, q), q * longest), place / chance * math.log(chance / (1 - q)) if chance > 1 - q else 0.0)
-    tail = {f"ttft_p{q}_s": own + q / 100 * step + late(q / 100) for q in (50, 90, 99)}
+    tail = {f"ttft_p{q}_s": own + max(q / 100 * step, late(q / 100)) for q in (50, 90, 99)}  # the waits rarely meet
     mean = own + wait + step / 2 + place
     return base | state | tail | {"ttft_mean_s": mean, "e2e_mean_s": mean + (state["tpot_s"] or 0.0) * steps, "place_wait_s": place}
 

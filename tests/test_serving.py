@@ -235,7 +235,7 @@ def test_arrivals_settle_by_littles_law(model, prompt, output):
     for key in ("batch", "utilisation", "tpot_s"):
         assert rows[0][key] <= rows[1][key] <= rows[2][key]
     for key in ("ttft_mean_s", "ttft_p99_s"):
-        assert rows[0][key] <= 1.08 * rows[1][key] <= 1.08**2 * rows[2][key]
+        assert rows[0][key] <= 1.25 * rows[1][key] and rows[1][key] <= 1.25 * rows[2][key] and rows[0][key] <= 1.25 * rows[2][key]
     over = ask(model=model, prompt=prompt, output=output, rate=top * 1.01).serving["arrivals"]
     assert over["stable"] is False and over["batch"] is None
 
