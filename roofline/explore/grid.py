@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from .. import cost, formats, hardware, memory, parallel, roof, serving
+from .. import cost, hardware, memory, parallel, roof, serving
 from ..errors import InputError
 from ..fabric import fabric_of
 from ..parallel import Layout
