@@ -167,6 +167,7 @@ def shown(found, basis: str, which: int = 0) -> dict:
             {"hardware": id, "name": name_of(id), "why": why, "at": cell.nearest[id].at(0) if id in cell.nearest else None}
             for id, why in cell.why_not.items()
         ],
+        "refused": [{"why": why, "n": f"{n:,}"} for why, n in counts["refused"].items()],
         "cells": [{"model": c.model, **tokens(c.load)} for c in found.cells],
         "cell": next(i for i, c in enumerate(found.cells) if c is cell),
         "counts": {

@@ -115,11 +115,12 @@ def test_why_chips_are_absent():
         {"objective": "latency", "user": "500", "budget": "3"},
         {"objective": "energy", "prefill": "h100-sxm:4", "usd_per_million": "0.1"},
         {"requests": "100", "devices": "1"},
+        {"devices": "3,64,1024", "activations": "auto,fp8", "models": "mixtral-8x7b", "prefill": "same:3"},
     ):
         answer = None
         while not answer:
             answer = view_explore.step(Scenario(model="llama-3.1-70b", batch=32, prompt=8000), fields)["answer"]
-        said += [row["why"] for row in answer["why_not"]]
+        said += [row["why"] for row in (*answer["why_not"], *answer["refused"])]
         said += [
             part
             for row in answer["rows"]

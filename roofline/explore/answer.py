@@ -83,7 +83,7 @@ class Cell:
 
     best: the best configuration of each chip that meets the question, best first; front: no configuration that meets it is faster
     for a user and serves more per chip; fronts: the same within each chip {chip id: Table}; why_not: {chip id: sentence} for every
-    chip without a configuration; nearest: {chip id: Table of one row} the closest that was tried.
+    chip without a configuration, the nearest miss first; nearest: {chip id: Table of one row} the closest that was tried.
     """
 
     model: str
@@ -251,7 +251,7 @@ def _cells(table: Table, question: Question) -> tuple:
     for model in dict.fromkeys(part.arch.id for part in plan.slices) or (space.models or (space.base.model,)):
         for load, tokens in enumerate(space.loads):
             chips = groups.get((model, load), {})
-            bests, edges, nearest = [], {}, {}
+            bests, edges, nearest, far = [], {}, {}, {}
             why = {
                 id: plan.lacking.get(id) or "no layout of these chips is possible for this model"
                 for id in space.chip_ids()
@@ -265,6 +265,9 @@ def _cells(table: Table, question: Question) -> tuple:
                 else:
                     nearest[chip] = table.take(np.array([near]))
                     why[chip] = _reason(nearest[chip], question, worst[near], which[near])
+                    # The least missed limit first, then what does not fit by the least, then what cannot be at all.
+                    fault, share = (table.columns[name][near] for name in ("fault", "memory_share"))
+                    far[chip] = (1, share) if fault else (0, worst[near])
             bests = np.array(bests, dtype=int)
             goal = table.columns[figure][bests]
             every = np.concatenate(list(edges.values())) if edges else np.zeros(0, dtype=int)
@@ -276,7 +279,7 @@ def _cells(table: Table, question: Question) -> tuple:
                     best=table.take(bests[np.argsort(goal if less else -goal, kind="stable")]),
                     front=table.take(every[front(x, y)]),
                     fronts={chip: table.take(rows) for chip, rows in edges.items()},
-                    why_not=why,
+                    why_not=dict(sorted(why.items(), key=lambda x: far.get(x[0], (2, 0.0)))),
                     nearest=nearest,
                 )
             )

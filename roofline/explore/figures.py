@@ -70,7 +70,9 @@ def _served(f: Figures):
 
 
 def _line(f: Figures) -> dict:
-    return line(f, f, f.ttft_s, f.tpot_s, apart=f.pool is not None)  # a Figures has what `line` asks of a scenario and of a layout
+    return line(
+        f, f, f.ttft_s, f.tpot_s, apart=f.pool is not None
+    )  # a Figures has what `line` asks of a scenario and of a layout
 
 
 def _pooled(f: Figures) -> tuple:

@@ -265,7 +265,9 @@ def _together(r, chips: Columns, roofs: Roofs, e=None) -> tuple:
 
 def _apart(r, chips: Columns, figures: Figures, chip_id: str, devices: int):
     """(figures, where the prefill pool cannot be) with prefill on `devices` chips of their own, or None where none of it can be."""
-    s = SimpleNamespace(**{**vars(r.scenario), "usd_per_hour": None, "purchase_usd": None})  # a price that was given is that of the decode chips
+    s = SimpleNamespace(
+        **{**vars(r.scenario), "usd_per_hour": None, "purchase_usd": None}
+    )  # a price that was given is that of the decode chips
     try:
         parallel.check(Layout(tp=devices), r.arch)
         others = [

@@ -389,6 +389,19 @@ def test_why_not_and_a_link_that_asks(fresh, site):
     until(page, "[...document.querySelectorAll('#panel-explore .fold')].at(-1).innerText.includes('does not fit')")
 
 
+def test_nothing_that_meets_names_the_nearest(fresh, site):
+    page = fresh()
+    booted(page, f"{site}#view=explore&x.objective=latency&x.tpot=5%20ms&x.vendors=AMD&x.devices=2&x.weights=bf16")
+    until(page, "document.querySelector('#panel-explore .lead')?.innerText.includes('Nothing meets')", timeout=90_000)
+    text = page.inner_text("#panel-explore .found")
+    assert "Nearest: " in text and "misses TPOT by" in text
+    assert not page.is_visible("#explore-front")
+    misses = page.evaluate("[...document.querySelectorAll('#panel-explore tbody tr')].map((r) => /misses TPOT by ([\\d.,]+)/.exec(r.innerText)?.[1]).filter(Boolean).map((v) => Number(v.replaceAll(',', '')))")
+    assert len(misses) > 3 and misses == sorted(misses)
+    page.locator("#panel-explore tbody button").first.click()  # the nearest opens in the calculator
+    until(page, "roofline.state.form.hardware && roofline.state.form.weights === 'bf16'", timeout=20_000)
+
+
 def test_an_exploration_can_be_stopped_and_calculating_goes_on(fresh, site):
     page = fresh()
     booted(page, f"{site}#view=explore&x.weights=bf16,fp8,int4-g128,nvfp4,mxfp4&x.kv=auto,fp8,int4&x.devices=64")

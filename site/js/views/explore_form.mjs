@@ -57,7 +57,7 @@ export function form(page, changed) {
     const limits = ["tpot", "ttft_alone", "user", "budget"].filter(get).map((name) => t(`explore.question.${name}`, { v: thin(get(name)) }));
     const strong = (/** @type {string} */ text) => h("strong", {}, text);
     fill(asked, ...rich("explore.question", {
-      models: strong(models.join(", ")), prompt: get("prompts") || state.get("prompt"), output: get("outputs") || state.get("output"),
+      models: strong(models.join(", ")), prompt: list("prompts").join(", ") || state.get("prompt"), output: list("outputs").join(", ") || state.get("output"),
       goal: strong(t(`explore.ask.${get("objective")}`)), limits: limits.length ? t("explore.question.with", { list: limits.join(t("explore.question.and")) }) : "" }));
   }
 

@@ -35,11 +35,12 @@ export function found(page, { open, csv, choose }) {
     answer = now;
     picked = [];
     const none = !answer.rows.length;
-    fill(place, cells(), none ? h("p", { class: "lead" }, h("strong", {}, t("explore.nothing"))) : winner(), h("p", { class: "hint" }, ...rich("explore.counts", Object.fromEntries(Object.entries(answer.counts).map(([k, v]) => [k, num(v)])))));
+    fill(place, cells(), none ? nothing() : winner(), h("p", { class: "hint" }, ...rich("explore.counts", Object.fromEntries(Object.entries(answer.counts).map(([k, v]) => [k, num(v)])))));
     chart.whole.hidden = brush.hidden = none;
     if (!none) draw();
     showRows();
-    fill(why, answer.why_not.length ? h("details", { class: "fold", open: none }, h("summary", {}, t("explore.why", { n: answer.why_not.length })), whyTable()) : null);
+    fill(why, answer.why_not.length ? h("details", { class: "fold", open: none }, h("summary", {}, t("explore.why", { n: answer.why_not.length })), whyTable()) : null,
+      answer.refused.length ? h("details", { class: "fold" }, h("summary", {}, t("explore.refused")), table({ caption: t("explore.refused"), rows: answer.refused, columns: [{ key: "why", label: t("explore.reason") }, { key: "n", label: t("explore.configurations"), num: true }], cell: (row, k) => (k === "why" ? say(row.why) : row[k]) })) : null);
   }
 
   /** Each model and load has an answer of its own. */
@@ -47,6 +48,12 @@ export function found(page, { open, csv, choose }) {
     if (answer.cells.length < 2) return null;
     const name = (/** @type {any} */ c) => t(c.cached === "0" ? "explore.cell" : "explore.cell.cached", { ...c, model: page.question.nameOf("models", c.model) });
     return h("div", { class: "field" }, h("label", { for: "explore-cell" }, t("explore.cells", { n: answer.cells.length })), h("select", { id: "explore-cell", onchange: (/** @type {any} */ e) => choose(Number(e.target.value)) }, answer.cells.map((/** @type {any} */ c, /** @type {number} */ i) => h("option", { value: i, selected: i === answer.cell }, name(c)))));
+  }
+
+  /** Nothing meets the limits: what comes nearest. */
+  function nothing() {
+    const near = answer.why_not[0];
+    return [h("p", { class: "lead" }, h("strong", {}, t("explore.nothing"))), near ? h("p", {}, ...rich("explore.near", { name: h("strong", {}, near.name), why: say(near.why) })) : null];
   }
 
   /** The best configuration, its figures and the one after it. */
@@ -61,7 +68,7 @@ export function found(page, { open, csv, choose }) {
     const { points, lines, front, question, rows: all } = answer, chosen = new Set(picked), colors = Object.fromEntries(lines.map((/** @type {any} */ l) => [l.name, l.color]));
     // After the points of the fronts come the best of each drawn chip, which need not lie on its front.
     marks = [...points, ...all.slice(0, lines.length).map((/** @type {any} */ r) => ({ ...r.text, x: r.x, y: r.y, at: r.at, color: colors[r.name], best: true })).reverse()];
-    const range = around(marks.map((p) => p.x), marks.map((p) => p.y), 1.4, 1.4), least = question.limits.tpot ? 1 / question.limits.tpot : question.limits.user;
+    const range = around(marks.map((p) => p.x), marks.map((p) => p.y), 1.4, 1.4), limit = question.limits.tpot ? 1 / question.limits.tpot : question.limits.user, least = limit > range.x0 ? limit : null;
     const legend = lines.slice(0, 7).map((/** @type {any} */ l) => h("span", {}, h("span", { class: l.color, "aria-hidden": "true" }, "━"), ` ${l.name}`));
     fill(chart.finding, ...rich("explore.finding", { what: t(`explore.objective.${question.objective}`).toLowerCase() }), h("span", { class: "legend" }, legend, lines.length > 7 ? h("span", {}, h("span", { class: "grey", "aria-hidden": "true" }, "━"), ` ${t("explore.others")}`) : null));
     curve.draw({ range, x: t("explore.x"), y: t("explore.y"),
