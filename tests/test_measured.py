@@ -8,6 +8,7 @@ import csv
 import gzip
 import html
 import json
+import re
 import time
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from hypothesis import strategies as st
 
 from roofline.errors import InputError
 from roofline.measured import read
+from roofline.measured.place import placed
+from roofline.scenario import Scenario
 
 SAMPLES = Path(__file__).parent / "data" / "samples"
 VARIANTS = Path(__file__).parent / "data" / "variants"
@@ -338,6 +341,26 @@ def test_damage_never_raises_anything_but_input_error(data):
     else:
         json.dumps(answer, allow_nan=False)
         assert answer["rows"] and all(r["value"] >= 0 for r in answer["rows"])
+
+
+EXTREMES = (b"0", b"-0", b"1e308", b"1e-320", b"1e400", b"-5", b"NaN", b"Infinity", b"1" + b"0" * 350, b"999999999999999999")
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_extreme_numbers_are_read_or_refused(data):
+    """Any figure may be 0, negative, not finite or larger than a float: the answer stays strict JSON, its place under the roof too."""
+    text = data.draw(st.sampled_from([d for _, d, _ in samples() + variants()]))
+    spots = [m.span() for m in re.finditer(rb"\d+(?:\.\d+)?", text)]
+    for start, end in sorted(data.draw(st.lists(st.sampled_from(spots or [(0, 0)]), max_size=6, unique=True)), reverse=True):
+        text = text[:start] + data.draw(st.sampled_from(EXTREMES)) + text[end:]
+    try:
+        reading = read(text, "extreme.txt")
+    except InputError:
+        return
+    json.dumps(reading.to_dict(), allow_nan=False)
+    if len(reading.rows) < 8:
+        json.dumps(placed(reading, Scenario(model="llama-3.1-8b", hardware="h100-sxm")), allow_nan=False)
 
 
 @settings(max_examples=150, deadline=None)

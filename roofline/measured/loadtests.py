@@ -128,7 +128,7 @@ def _genai_fact(sheet: Sheet, label: str, value, mark: str) -> bool:
     if not kind:
         return False
     n = number(value, mark)
-    sheet.fact(**{kind: (int(n) if kind == "num_requests" else n) if n and n < 1e15 else None})
+    sheet.fact(**{kind: (int(n) if kind == "num_requests" else n) if n and 0 < n < 1e15 else None})
     return True
 
 

@@ -6,6 +6,7 @@ profiler's kernel stands by its own FLOPs and bytes. Sentences are ranked: the l
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from .. import catalogue
@@ -72,7 +73,7 @@ def place(row: Mapping, report: Mapping) -> dict:
         result["verdict"] = (
             "The scenario has no limit (it does not fit, or the chip lacks the format), so the row cannot be held against one."
         )
-        return result
+        return _finite(result)
     result["percent_of_limit"] = 100 * limit / measured
     result["bandwidth_percent"] = None if bandwidth_share is None else 100 * bandwidth_share * limit / measured
     result["compute_percent"] = None if compute_share is None else 100 * compute_share * limit / measured
@@ -80,7 +81,12 @@ def place(row: Mapping, report: Mapping) -> dict:
     result["above_roof"] = limit > 1.03 * measured
     result["verdict"] = _verdict(result)
     result["culprits"] = culprits(row, report, result)
-    return result
+    return _finite(result)
+
+
+def _finite(result: dict) -> dict:
+    """The placement without figures that a float cannot hold (a hostile file's rate of 1e308)."""
+    return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in result.items()}
 
 
 def _verdict(result: dict) -> str:
@@ -231,7 +237,7 @@ def placed(reading, scenario) -> dict:
             entry["place"] = empty_place(f"The row's scenario cannot be evaluated: {reason}.")
             continue
         if row.get("metric") in KERNEL_METRICS:
-            entry["place"] = place_kernel(by_row[i], report["hardware"], report["formats"]["compute"])
+            entry["place"] = _finite(place_kernel(by_row[i], report["hardware"], report["formats"]["compute"]))
         else:
             entry["place"] = place(facts, report)
         entry["asked"] = asked

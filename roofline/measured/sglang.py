@@ -38,7 +38,7 @@ def read_one_batch(lines: list[str], records: list) -> Sheet | None:
             facts = {"batch": batch, "aggregate": True}
             if prefill:
                 spent, rate = number(prefill[1]), number(prefill[2])
-                tokens = round(spent * rate / batch) if batch and spent and rate and spent * rate < 1e12 else None
+                tokens = round(spent * rate / batch) if batch and spent and rate and 0 < spent * rate < 1e12 else None
                 sheet.row("prefill_tps", rate, f"{prefill[2]} token/s", n_prompt=tokens, n_prompt_derived=True if tokens else None, **facts)
             sheet.row("decode_tps", number(m[2]), f"{m[2]} token/s", stat="median", **facts)
             prefill = None

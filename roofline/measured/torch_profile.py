@@ -113,7 +113,7 @@ def read_trace(records: list, damaged: bool = False) -> Sheet | None:
     for e in events:
         if category(e) in ("cpu_op", "operator") and (i := args(e).get("External id", args(e).get("external id"))) is not None:
             operators.setdefault(i, e)
-    kernels = [e for e in events if category(e) == "kernel" and number_of(e, "dur")]
+    kernels = [e for e in events if category(e) == "kernel" and 0 < (number_of(e, "dur") or 0) < 1e18]
     copies = [e for e in events if category(e) in ("gpu_memcpy", "memcpy") and number_of(e, "dur")]
     groups: dict = {}
     for e in kernels:

@@ -117,7 +117,7 @@ def whole(text, mark: str = ".") -> int | None:
             return None
         text = match[1].rstrip(".,")
     value = number(text, mark)
-    if value is None or not math.isfinite(value) or value != int(value):
+    if value is None or not abs(value) < 1e18 or value != int(value):  # beyond that no tool counts, and arithmetic overflows
         return None
     return int(value)
 
