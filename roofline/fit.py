@@ -18,7 +18,7 @@ from .parallel import Layout
 from .predict import scaled, terms
 
 KERNEL_WEIGHT = 0.05  # of one kernel, against 1 for a row that is alone in its group
-GROUP_WEIGHT = 0.7  # a group (model x chip x format) of n rows weighs n to this power
+GROUP_WEIGHT = 0.5  # a group (model x chip x format) of n rows weighs n to this power: its rows are hardly independent
 NOISE = 0.1  # a row whose expected time is this far off (log) is ordinary
 FOLDS = 20
 FEW = 5  # groups under which an engine's band is widened

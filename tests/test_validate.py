@@ -159,11 +159,19 @@ def test_points_carry_their_source_and_a_link():
 def test_errors_on_groups_never_seen_meet_the_aims():
     """As written by the last `roofline calibrate`: single-stream and static decode 10 % / 35 %, static prefill 20 % / 60 %, TPOT in service 20 % / 60 %."""
     found = {(s["kind"], s["engine"]): s for s in validate.statistics()}
-    assert {"decode, single stream and static batch together", "prefill, static", "TPOT in service"} == set(validate.AIMS)
+    assert {"decode, single stream and static batch together", "decode, single stream", "decode, static batch", "prefill, static", "TPOT in service"} == set(validate.AIMS)
     for kind, (middle, tail) in validate.AIMS.items():
         s = found[kind, "all engines"]
         assert s["median"] <= middle and s["p90"] <= tail, s
-        assert s["groups"] >= 20 and s["rows"] >= 100, "from many groups, or it says nothing"
+        assert s["groups"] >= 15 and s["rows"] >= 30, "from many groups, or it says nothing"
+
+
+def test_bands_hold_what_they_say():
+    """A band of the 10th to 90th percentile should hold 80 % of groups never seen, over all and not much less for any kind with many groups."""
+    whole = [s for s in validate.statistics() if s["engine"] == "all engines" and s["kind"] != "decode, single stream and static batch together"]
+    assert 0.77 < sum(s["coverage"] * s["rows"] for s in whole) / sum(s["rows"] for s in whole) < 0.88
+    assert all(s["coverage"] >= 0.6 for s in whole), whole
+    assert all(0.7 < s["coverage"] < 0.9 for s in whole if s["groups"] >= 20)
 
 
 def test_the_document_is_the_generated_one():
