@@ -14,7 +14,7 @@ np = pytest.importorskip("numpy")
 from roofline import Scenario, catalogue, evaluate, hardware  # noqa: E402
 from roofline.errors import InputError  # noqa: E402
 from roofline.explore import Question, Space, Stopped, explore, front  # noqa: E402
-from roofline.explore.answer import OBJECTIVES  # noqa: E402
+from roofline.explore.answer import LIMITS, OBJECTIVES  # noqa: E402
 from roofline.explore.figures import BOUNDS, NAMES  # noqa: E402
 from roofline.explore.grid import FAULTS, blocks  # noqa: E402
 from roofline.explore.space import plan  # noqa: E402
@@ -237,6 +237,23 @@ def test_the_answer_is_what_trying_everything_in_turn_finds(objective):
     x, y = c["tokens_per_s_per_user"][met], c["served_tokens_per_s_per_device"][met]
     edge = {(a, b) for a, b in zip(x, y, strict=True) if not ((x >= a) & (y >= b) & ((x > a) | (y > b))).any()}
     assert {(r["tokens_per_s_per_user"], r["served_tokens_per_s_per_device"]) for r in found.cell.front.rows()} == edge
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_every_limit_leaves_what_keeps_it(limit):
+    """Each limit in the middle of its figure's values, so that it holds for some and not for others."""
+    figure, below = LIMITS[limit][:2]
+    c = whole(WIDE)
+    value = float(np.nanmedian(np.unique(c[figure])))
+    found, kept = (
+        explore(WIDE, Question(objective="latency", limits={limit: value})),
+        c[figure] <= value if below else c[figure] >= value,
+    )
+    assert 0 < found.counts["met"] == int(kept.sum()) < len(kept) and found.counts["missed"][limit] == int((~kept).sum())
+    for row in found.cell.best.rows() + found.cell.front.rows():
+        assert row[figure] <= value if below else row[figure] >= value
+    for id, why in found.cell.why_not.items():
+        assert not (kept & (c["id"] == id)).any() and why
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=1, max_size=60))
