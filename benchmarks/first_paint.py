@@ -1,6 +1,6 @@
 """When something can be read and when the chart stands: this page beside a plain Chart.js calculator, alternating in one run.
 
-    .venv/bin/python benchmarks/first_paint.py [--rounds 5]
+    .venv/bin/python benchmarks/first_paint.py [--rounds 7]
 
 The yardstick is benchmarks/plain: a form, two formulas and Chart.js out of its npm package, nothing else. Each page is opened in a fresh
 browser context, on this machine's own speed and as on a phone (150 ms, 1.6 Mbit/s, a processor four times slower).
@@ -59,7 +59,8 @@ def measure(browser, url: str, ready: str, phone: bool) -> dict:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--dist", type=Path, default=ROOT / "dist")
     options = parser.parse_args()
     python = Path(sys.executable)
     with tempfile.TemporaryDirectory() as temporary, sync_playwright() as playwright:
@@ -69,7 +70,7 @@ def main() -> None:
             (folder / "chart.umd.js").write_bytes(archive.extractfile("package/dist/chart.umd.js").read())
         for name in ("index.html", "style.css", "app.js"):
             (folder / name).write_bytes((ROOT / "benchmarks" / "plain" / name).read_bytes())
-        pages = {"Roofline": server.start(ROOT / "dist", "/roofline/"), "Chart.js": server.start(folder, "/plain/")}
+        pages = {"Roofline": server.start(options.dist, "/roofline/"), "Chart.js": server.start(folder, "/plain/")}
         browser = playwright.chromium.launch(executable_path=os.environ.get("ROOFLINE_CHROMIUM") or str(fetch.chromium(python)), args=FLAGS)
         for where in ("this machine", "as on a phone"):
             found = {name: [] for name in pages}

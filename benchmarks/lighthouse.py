@@ -42,9 +42,10 @@ def once(url: str, desktop: bool, chromium: str) -> dict:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--dist", type=Path, default=ROOT / "dist")
     options = parser.parse_args()
     chromium = os.environ.get("ROOFLINE_CHROMIUM") or str(fetch.chromium(Path(sys.executable)))
-    running, url = server.start(ROOT / "dist", "/roofline/")
+    running, url = server.start(options.dist, "/roofline/")
     missed = False
     for where in ("phone", "desktop"):
         best = {}

@@ -11,23 +11,14 @@ document.documentElement.classList.add("js");
   addEventListener(sign, function () { document.documentElement.dataset.stirred = "yes"; }, { once: true, passive: true });
 });
 
-// When the answer and its chart are painted, the page's scripts are sent for and Python starts beside them. It may say something
-// before the page's side of it (engine.mjs) listens: that is kept here.
+// When the answer and its chart are painted, the page's scripts are sent for: before that, their arrival would hold the painting up.
+// Python waits until they have drawn the page, which would be slower to answer the hand if both did their work at once.
 document.addEventListener("DOMContentLoaded", function () {
-  var gone = false;
   function go() {
-    if (gone) return;
-    gone = true;
-    document.head.append(document.getElementById("late").content);
-    try {
-      var build = JSON.parse(document.getElementById("data-build").textContent);
-      if (!build.snapshot) return;
-      var base = new URL("./", document.baseURI).href, worker = new Worker(base + build.app + "js/worker.mjs", { type: "module", name: "python" }), said = [];
-      worker.onmessage = function (event) { said.push(event.data); };
-      worker.onerror = function (event) { event.preventDefault(); said.push({ type: "failed", stage: "shell", message: event.message || "the worker could not be loaded" }); };
-      worker.postMessage({ type: "boot", mode: "snapshot", base: base, build: build });
-      globalThis.earlyPython = { worker: worker, said: said };
-    } catch (e) { /* engine.mjs tries again, and says why it cannot */ }
+    var late = document.getElementById("late");
+    if (!late) return;
+    document.head.append(late.content);
+    late.remove();
   }
   requestAnimationFrame(function () { setTimeout(go, 0); });
   setTimeout(go, 300); // a page in the background has no frames

@@ -16,14 +16,6 @@ export class EngineError extends Error {
   }
 }
 
-/** The worker that early.js started before the page's modules were here, with what it has said since; the first who asks has it.
- * @returns {{worker: Worker, said: any[]} | null} */
-function startedEarly() {
-  const early = /** @type {any} */ (globalThis).earlyPython ?? null;
-  delete (/** @type {any} */ (globalThis).earlyPython);
-  return early;
-}
-
 /** What a WebAssembly engine says when it can answer nothing more. */
 const FATAL = /fatally failed|out of memory|out of bounds|unreachable|Maximum call stack/i;
 
@@ -58,9 +50,8 @@ export class Engine extends EventTarget {
   boot(mode) {
     this.worker?.terminate();
     this.mode = mode;
-    const early = mode === "snapshot" ? startedEarly() : null;
     try {
-      this.worker = early?.worker ?? new Worker(this.workerUrl, { type: "module", name: "python" });
+      this.worker = new Worker(this.workerUrl, { type: "module", name: "python" });
     } catch (error) {
       return this.giveUp("shell", String(error));
     }
@@ -71,8 +62,7 @@ export class Engine extends EventTarget {
       if (worker === this.worker && !this.ready) this.fallBack("shell", event.message || "the worker could not be loaded");
     };
     this.watch("engine-download");
-    if (!early) return worker.postMessage({ type: "boot", mode, base: this.base, build: this.build });
-    queueMicrotask(() => { for (const data of early.said) if (worker === this.worker) this.receive(data); }); // when everybody listens
+    worker.postMessage({ type: "boot", mode, base: this.base, build: this.build });
   }
 
   /** @param {string} stage */

@@ -168,7 +168,7 @@ function start() {
     Object.assign($("engine-state").dataset, { ms: String(detail.ms.ready), at: String(Math.round(performance.now())) }); // by the worker's clock, and since the visit began
     $("engine-state").textContent = t("engine.ready", { s: (detail.ms.ready / 1000).toFixed(1), how: t(`engine.${detail.mode}`) });
     if (touched) ask();
-    else tabs?.update();
+    else if (tabs?.current !== "operators") tabs?.update(); // the first tab stands since the beginning; others may have waited for Python
     keepOffline(() => touched);
     question.lists().catch(() => {}); // asked for again when a list is opened
   });
