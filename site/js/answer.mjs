@@ -9,7 +9,7 @@ export function showFigures(view, explain) {
   fill($("figures"), view.figures.map((/** @type {any} */ f) => {
     const label = t(`figure.${f.key}`), unit = ["user", "total"].includes(f.key) && f.value !== "–" ? h("span", { class: "unit" }, ` ${t("unit.rate")}`) : null;
     const value = h("button", { type: "button", class: "figure num", dataset: { figure: f.key }, title: t("figure.open"), onclick: () => explain(f.key) }, f.value, unit);
-    const more = f.expected ? h("small", {}, t("figure.expected", f.expected))
+    const more = f.expected ? h("small", {}, t("figure.expected", f.expected).replaceAll("\u2009", "\u202f")) // a line does not end between a number and its unit
       : f.key === "memory" ? h("small", {}, f.of ? t("figure.memory.of", { of: f.of }) : t("figure.memory.unknown"))
         : h("small", {}, f.value === "–" ? [] : rich(`figure.${f.key}.note`));
     const bar = f.share !== undefined && f.share !== null ? h("span", { class: `meter ${f.role}`, "aria-hidden": "true" }, h("i", { style: { width: `${Math.min(100, 100 * f.share)}%` } })) : null;

@@ -5,7 +5,7 @@ import { Address } from "./address.mjs";
 import { showChartTable, showFigures, showFinding, showNotices } from "./answer.mjs";
 import { showBoot } from "./boot.mjs";
 import { RooflineChart, readPalette } from "./charts.mjs";
-import { $, debounce, toast } from "./dom.mjs";
+import { $, debounce, h, toast } from "./dom.mjs";
 import { Engine } from "./engine.mjs";
 import { explainOnClick, openExplanation } from "./explain.mjs";
 import { Question } from "./fields.mjs";
@@ -133,7 +133,7 @@ async function setLanguage(name, keep = true) {
   tabs?.draw();
   showLever(lever, tryLever);
   if (chart.doc) chart.words();
-  chart.shown.phase_labels = null;
+  delete chart.shown.phase_labels;
   show();
 }
 
@@ -174,6 +174,7 @@ function start() {
   });
   engine.addEventListener("failed", () => { document.documentElement.dataset.ready = "failed"; });
 
+  $("language").append(h("option", { value: "zh", lang: "zh-Hans" }, "中文")); // not in the HTML, whose first paint would wait for a font that has it
   $("language").addEventListener("change", () => setLanguage($("language").value));
   $("theme").addEventListener("click", setTheme);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);

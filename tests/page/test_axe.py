@@ -47,6 +47,12 @@ def test_every_state(page, looks, theme, width):
     """A pinned comparison, errors, warnings, a toast, and the dialogs."""
     looks(theme, width)
     found = {}
+    page.click("#tab-operators")
+    page.locator("#panel-operators").get_by_role("button", name="One layer").click()
+    page.wait_for_selector(".layer-graph")
+    found["layer"] = axe_finds(page, "#panel-operators")
+    assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+    page.locator("#panel-operators").get_by_role("button", name="Table").click()
     page.evaluate("""() => {
       document.getElementById('tab-compare').click();
       for (const each of document.querySelectorAll('#panel-compare button')) if (each.classList.contains('solid')) each.click(); // pinned before: stays so

@@ -21,10 +21,9 @@ def test_an_engine_that_never_comes_is_given_up_after_its_patience(fresh, site):
     page.clock.install()
     page.route("**/pyodide.asm.wasm", lambda route: None)  # never answered
     page.goto(site)
-    page.wait_for_timeout(500)
-    page.clock.fast_forward(121_000)  # the snapshot boot
-    page.wait_for_timeout(500)
-    page.clock.fast_forward(121_000)  # the plain boot
+    for mode in ("snapshot", "plain"):
+        until(page, f"globalThis.roofline?.engine?.worker && roofline.engine.mode === '{mode}'", timeout=BOOT_MS)
+        page.clock.fast_forward(121_000)
     page.wait_for_selector("#failure:not([hidden])", timeout=10_000)
     assert "did not arrive" in page.inner_text("#failure") and "nothing happened" in page.locator("#failure pre").text_content()
 

@@ -165,6 +165,10 @@ def test_a_slow_engine_leaves_the_page_usable(fresh, site):
     page.click("#tab-time")
     assert "decode step" in page.inner_text("#panel-time")
     page.wait_for_selector(".boot.slow", state="attached")
+    for _ in range(2400):
+        if held:
+            break
+        page.wait_for_timeout(25)
     held[0].continue_()
     page.wait_for_selector("html[data-ready]", state="attached", timeout=BOOT_MS)
     until(page, "document.documentElement.dataset.answered >= 1")
