@@ -539,3 +539,79 @@ def test_models_without_prediction_layers_are_not_said_to_have_any():
     for model in ("llama-3.1-8b", "kimi-k2", "qwen3-8b"):
         assert not any("multi-token-prediction" in note for note in catalogue.load(model).notes)
     assert not any("token-prediction" in n for n in from_hf_config({**BASE, "num_nextn_predict_layers": "1"}).notes)
+
+
+def total(config, **more):
+    return parameters(from_hf_config({**config, **more}))["total"]
+
+
+@pytest.mark.parametrize("kind", ["llama", "mistral", "qwen2", "qwen3", "phi3", "gemma2", "mixtral", "cohere", "olmo2", "starcoder2"])
+def test_null_key_value_heads_are_as_many_as_query_heads(kind):
+    """Absent, the class's default may count; null always means one for each query head."""
+    config = {**BASE, "model_type": kind}
+    assert from_hf_config({**config, "num_key_value_heads": None}).attentions[0].kv_heads == 32
+    assert total(config, num_key_value_heads=None) == total(config, num_key_value_heads=32)
+
+
+@pytest.mark.parametrize("kind", ["llama", "mistral", "qwen2", "phi3", "mixtral"])
+def test_a_null_head_size_is_the_hidden_size_over_the_heads(kind):
+    config = {**BASE, "model_type": kind}
+    assert total(config, head_dim=None) == total(config, head_dim=128) != total(config, head_dim=64)
+    assert from_hf_config({**config, "head_dim": None}).attentions[0].qk_dim == 128
+
+
+@pytest.mark.parametrize(
+    ("kind", "given_", "windows"),
+    [
+        ("mistral", {"sliding_window": None}, {None}),
+        ("mistral", {}, {4096}),
+        ("phi3", {"sliding_window": None}, {None}),
+        ("mixtral", {"sliding_window": None}, {None}),
+        ("starcoder2", {"sliding_window": None}, {None}),
+        ("qwen2", {"sliding_window": 4096, "use_sliding_window": False}, {None}),
+        ("qwen2", {"sliding_window": 4096, "use_sliding_window": True, "max_window_layers": 30}, {None, 4096}),
+        ("qwen3", {"sliding_window": None, "use_sliding_window": True}, {None}),
+        ("gemma2", {"sliding_window": 4096, "layer_types": None}, {None, 4096}),
+        ("gemma2", {"sliding_window": 4096, "layer_types": ["full_attention"] * 32}, {None}),
+        ("gpt_oss", {"sliding_window": 128, "num_local_experts": 4, "layer_types": ["sliding_attention", "full_attention"] * 16}, {None, 128}),
+        ("exaone4", {"sliding_window": None, "sliding_window_pattern": "LLLG"}, {None}),
+    ],
+)
+def test_windows_given_null_or_absent(kind, given_, windows):
+    assert {a.window for a in from_hf_config({**BASE, "model_type": kind, **given_}).attentions} == windows
+
+
+@pytest.mark.parametrize("scaling", [None, {"type": "linear", "factor": 2.0}, {"rope_type": "llama3", "factor": 8.0, "original_max_position_embeddings": 8192}, {"rope_type": "yarn", "factor": 4},
+                                     {"type": "su", "short_factor": [1.0] * 64, "long_factor": [2.0] * 64}, {"mrope_section": [16, 24, 24], "type": "mrope"}, "dynamic", 7])
+def test_no_way_to_scale_positions_changes_a_size(scaling):
+    assert total(BASE, rope_scaling=scaling) == total(BASE)
+    assert total(BASE, rope_parameters=scaling) == total(BASE)
+
+
+@pytest.mark.parametrize("field", ["hidden_size", "num_hidden_layers", "num_key_value_heads", "head_dim"])
+def test_a_number_written_as_a_string_is_refused_by_name(field):
+    with pytest.raises(InputError, match=field):
+        from_hf_config({**BASE, field: "128"})
+
+
+@pytest.mark.parametrize("kind", ["qwen2_5_vl", "gemma3", "mistral3", "llava", "internvl", "qwen3_5", "glm4v"])
+@pytest.mark.parametrize("outer", [True, False, None])
+@pytest.mark.parametrize("inner", [True, False, None])
+def test_tied_embeddings_of_a_wrapper(kind, outer, inner):
+    """The wrapper's word counts; where it says nothing its class's default does, and some classes then listen to the language model's."""
+    listens, default = {"qwen2_5_vl", "llava", "glm4v"}, {"gemma3": True, "internvl": True, "mistral3": True}
+    config = {"model_type": kind, "text_config": {k: v for k, v in BASE.items() if k != "model_type"}}
+    if outer is not None:
+        config["tie_word_embeddings"] = outer
+    if inner is not None:
+        config["text_config"]["tie_word_embeddings"] = inner
+    tied = outer if outer is not None else default.get(kind, False)
+    assert from_hf_config(config).tied == (tied or (kind in listens and bool(inner)))
+
+
+def test_a_language_model_nested_or_flat_is_the_same():
+    flat = {k: v for k, v in BASE.items() if k != "model_type"} | {"num_experts": 8, "moe_intermediate_size": 512, "num_experts_per_tok": 2}
+    nested = from_hf_config({"model_type": "qwen3_vl_moe", "text_config": {**flat, "model_type": "qwen3_vl_moe_text"}, "tie_word_embeddings": False})
+    assert parameters(nested)["language"] == parameters(from_hf_config({**flat, "model_type": "qwen3_moe"}))["language"]
+    old = from_hf_config({"model_type": "qwen2_vl", **{k: v for k, v in BASE.items() if k != "model_type"}})
+    assert parameters(old)["language"] == parameters(from_hf_config({**BASE, "model_type": "qwen2"}))["language"]
