@@ -22,6 +22,11 @@ PLAIN = {
     "deepseek_vl_v2": ("deepseek_v2", ""),
     "qwen2_audio": ("qwen2", ""),
     "voxtral": ("llama", ""),
+    "glmasr": ("llama", "glmasr_encoder"),
+    "qwen3_asr": ("qwen3", "qwen3_asr_encoder"),
+    "audioflamingo3": ("qwen2", "audioflamingo3_encoder"),
+    "musicflamingo": ("qwen2", "audioflamingo3_encoder"),
+    "voxtral_realtime": ("voxtral_realtime_text", "voxtral_realtime_encoder"),
     "granite4_vision": ("granite", "siglip_vision_model"),
     "hyperclovax_vision_v2": ("hyperclovax", ""),
     "nemotron_h_omni": ("nemotron_h", ""),
@@ -356,6 +361,18 @@ def cohere_compass_text(m: Build):
     m.gqa(bias=c.flag("attention_bias"), core=False)
     m.gated_mlp()
     m.norm("input_layernorm")
+
+
+@family("voxtral_realtime_text")
+def voxtral_realtime_text(m: Build):
+    """Mistral's layers, each with a small MLP that scales a norm by the delay asked for (computed once, not for every token)."""
+    window = m.c.opt("sliding_window")
+    m.embed()
+    m.gqa(window=window)
+    m.gated_mlp()
+    m.norm(*TWO_NORMS)
+    for name in ("linear1", "linear2"):
+        m.vector("ada_rms_norm." + name, "other", 32 * m.hidden)
 
 
 def alias(name: str, known: str):
