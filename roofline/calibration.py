@@ -42,7 +42,7 @@ PARAMETERS = {
     "scan": ("positive", 1.0, {"all": 1.0, "engine": 1.3, "release": 1.3, "family": 0.65}, "time of a FLOP of attention on vector units over one at the vector peak"),
     "few": ("positive", 8.0, {"all": 0.7, "engine": 0.91, "release": 1.3}, "queries on one KV head from which attention runs on matrix units"),
     "skew": ("fraction", 0.2, {"all": 0.7, "engine": 0.52}, "how far experts are picked alike: 0 uniform, 1 all tokens the same"),
-    "pad": ("positive", 16.0, {"all": 1.0, "engine": 0.91, "family": 0.91}, "rows of a matrix tile that a product leaves unused"),
+    "pad": ("positive", 16.0, {"all": 1.0, "engine": 0.91, "family": 0.91}, "rows of a matrix tile, which a product of fewer fills only in part"),
     "tail": ("positive", 30.0, {"all": 1.0, "family": 0.65}, "tiles of 128 x 128 that the last wave of a product leaves idle"),
     "first_s": ("positive", 20e-3, {"all": 1.0, "engine": 1.3}, "seconds before a served request, or the first call of a process, reaches the model"),
     "queue": ("positive", 0.3, {"all": 1.0, "engine": 0.91}, "prompts of others that a served request waits for, over those in flight"),
@@ -179,10 +179,10 @@ def product_seconds(flops, weights, moved, tokens, inner, count, peak, vector, b
     of its dot products; count: products; peak, vector [FLOP/s reached]; bandwidth [bytes/s reached]; unpack, mac, spill: vector
     operations per weight and per multiply-add of the vector kernels, and bytes per weight unpacked first; pad, tail: see
     PARAMETERS; launch [s]; rounds. Engines take the faster of vector kernels (good for a few rows) and matrix units (which fill
-    tiles of rows).
+    tiles of rows, in part where there are fewer).
     """
     tiles = flops * joined(norm, 1.0, pad / tokens) / peak + count * rounds * tail * 256.0 * minimum(tokens, 128.0) * inner / peak
-    rows = where(mac > 0, flops * mac / vector, tiles)
+    rows = where(mac > 0, flops * mac / vector, float("inf"))
     apart = where(tokens > MANY, weights * rounds * spill, 0.0) / bandwidth
     return joined(norm, moved / bandwidth, faster(norm, tiles, rows), weights * rounds * unpack / vector) + apart + count * rounds * launch
 

@@ -40,6 +40,33 @@ def test_fractions_typed_by_hand_are_the_two_roofs():
     assert calibration.op_expected(op, ROOFS, 1, PLAIN) == pytest.approx(max(2 * 64 * 4096**2 / 5e14, 4096**2 * 2 / 2.4e12))
 
 
+def test_a_few_rows_take_a_whole_tile_and_many_only_their_own_time():
+    """A matrix unit that fills tiles of 32 rows is as long at 1 row as at 8, and pays nothing for a tile at 4,096 rows."""
+    roofs, tiled = replace(ROOFS, bandwidth=1e18), replace(PLAIN, pad=32.0, norm=3.0)
+    one, eight, many = (calibration.op_expected(product(n), roofs, 1, tiled) for n in (1.0, 8.0, 4096.0))
+    assert one == pytest.approx(2 * 32 * 4096**2 / 5e14, rel=0.01) and eight == pytest.approx(one, rel=0.01)
+    assert many == pytest.approx(2 * 4096 * 4096**2 / 5e14, rel=0.01)
+
+
+def test_vector_kernels_take_the_tokens_of_an_expert_one_by_one():
+    """What a multiply-add costs there is weighed for routed experts alone."""
+    roofs, e = replace(ROOFS, bandwidth=1e18), replace(PLAIN, mac=10.0, pad=1e6, norm=3.0)
+    dense = product(2.0)
+    routed = replace(dense, group="experts")
+    seconds = lambda op, single: calibration.op_expected(op, roofs, 1, replace(e, single=single))
+    assert seconds(dense, 3.0) == pytest.approx(seconds(dense, 1.0)) == pytest.approx(dense.flops * 10 / 5e13, rel=0.01)
+    assert seconds(routed, 3.0) == pytest.approx(3 * seconds(dense, 1.0), rel=0.01)
+
+
+def test_a_first_call_pays_for_loading(cases):
+    """AutoAWQ's benchmark times the first call after loading: the same seconds on top, whatever the prompt."""
+    cold = [case for case in cases if case.cold]
+    assert {case.engine for case in cold} == {"autoawq"} and all(case.kind == "prefill" for case in cold)
+    first = calibration.parameter("first_s", engine="autoawq")
+    for case in cold[:4]:
+        assert predict.expected(case)[0] - predict.expected(replace(case, cold=False))[0] == pytest.approx(first)
+
+
 @given(st.floats(1e-6, 1e3), st.floats(1e-6, 1e3), st.floats(1.0, 20.0))
 def test_joined_times_lie_between_the_longest_and_the_sum(a, b, norm):
     assert max(a, b) * 0.999999 <= calibration.joined(norm, a, b) <= (a + b) * 1.000001
