@@ -37,13 +37,14 @@ _SPACE = {
     "prices": "prices over the catalogue's, such as h100-sxm=2.5 [USD/h of one chip]",
     "pipeline": "try pipeline stages too: yes or no",
     "replicas": "try copies that share nothing too: yes or no",
+    "basis": "times as expected from measurements, or limit (what physics allows); default: expected, where every part of the question has it",
 }
 _MORE = {
     "levers": "further changes, each tried beside none, such as offload=0.5, draft=3+acceptance=0.8",
     "drafts": "drafted tokens of speculative decoding, such as 0,3",
     "prefill": "separate prefill pools to try too, such as same:8 or h100-sxm:4",
-    "basis": "limit (what physics allows) or expected",
 }
+BASES = {"limit": "at the limit", "expected": "as expected"}
 _LIMITS = {
     "tpot": "time per output token, such as 33ms",
     "ttft": "time to first token when all prompts of the batch arrive at once",
@@ -184,7 +185,7 @@ def text(answer: dict, top: int = 15) -> str:
     """An exploration's answer as plain text."""
     q, counts = answer["question"], answer["counts"]
     lines = [
-        f"{counts['configurations']:,} configurations, {counts['timed']:,} fit and {counts['met']:,} meet the question; best {q['objective']} ({q['words']}) of each chip:"
+        f"{counts['configurations']:,} configurations, {counts['timed']:,} fit and {counts['met']:,} meet the question; best {q['objective']} ({q['words']}) of each chip, times {BASES[answer['basis']]}:"
     ]
     for cell in (answer, *answer["others"]):
         if answer["others"]:
@@ -241,7 +242,7 @@ def _fleet(args):
     if args.json:
         return emit(answer)
     print(
-        f"{format_number(answer['requests_per_s'])} requests/s in {len(mix)} classes, {answer['headroom']:.0%} headroom; the smallest fleet of each chip, at the limits:"
+        f"{format_number(answer['requests_per_s'])} requests/s in {len(mix)} classes, {answer['headroom']:.0%} headroom; the smallest fleet of each chip, times {BASES[answer['basis']]}:"
     )
     for row in answer["best"][: args.top]:
         money = "price unknown" if row["usd_per_hour"] is None else f"${format_number(row['usd_per_hour'])}/h"

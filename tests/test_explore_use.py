@@ -459,3 +459,12 @@ def test_the_figures_hold_what_the_answers_say():
     found = sensitivity(Scenario(hardware="h100-sxm"), "cost")
     bars = chart.tornado_figure(found).select_one({"name": "tornado.bars"})
     assert bars.data["words"][-1] == found["rows"][0]["words"]
+
+
+def test_times_are_expected_where_every_part_of_the_question_has_them():
+    """What is bought is chosen by what engines reach; without an engine, or with a prefill pool of its own, by what physics allows, unless one is named."""
+    from roofline.explore.request import space_of
+
+    basis = lambda engine="any", **fields: space_of(Scenario(engine=engine), fields)[0].basis
+    assert basis() == "expected" and basis(basis="limit") == "limit"
+    assert basis(engine="none") == "limit" and basis(prefill="same:8") == "limit"

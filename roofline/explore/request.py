@@ -105,8 +105,9 @@ def read(base: Scenario, fields: dict) -> tuple:
     for name in ("pipeline", "replicas"):
         if name in given:
             changes[name] = _yes(name, given[name])
-    if "basis" in given:
-        changes["basis"] = str(given["basis"]).strip().lower()
+    # A choice among chips is made by what engines reach; what no measurement speaks for falls back to what physics allows.
+    measured = base.engine != "none" and not changes.get("prefill")
+    changes["basis"] = str(given.get("basis") or ("expected" if measured else "limit")).strip().lower()
     if "batches" not in given and base.batch not in BATCHES:
         changes["batches"] = (*BATCHES, base.batch)
     question = Question(

@@ -11,7 +11,7 @@ const STOPS = /** @type {Record<string, string[]>} */ ({
 });
 const CHOICES = /** @type {Record<string, string[]>} */ ({
   objective: ["cost", "output-cost", "throughput", "latency", "ttft-alone", "energy"],
-  basis: ["limit", "expected"],
+  basis: ["expected", "limit"],
   weights: ["auto", "bf16", "fp8", "int4-g128", "nvfp4", "mxfp4"],
   kv: ["auto", "fp8", "int4"],
   devices: ["1", "2", "4", "8", "16", "32", "64"],
@@ -21,7 +21,7 @@ const SPEED = ["tpot", "ttft_alone"]; // next to the chart that they move
 const USED = ["devices", "vendors", "kinds", "chips", "weights", "kv"];
 const MORE = ["models", "batches", "prompts", "outputs", "hits", "activations", "drafts", "prefill", "levers", "prices"];
 const LIMITS = ["most_chips", "ttft", "throughput", "requests", "usd_per_million", "memory_share", "joules"];
-const DEFAULTS = /** @type {Record<string, string>} */ ({ devices: "8", weights: "auto,fp8", tpot: "33 ms", objective: "cost", basis: "limit" });
+const DEFAULTS = /** @type {Record<string, string>} */ ({ devices: "8", weights: "auto,fp8", tpot: "33 ms", objective: "cost", basis: "expected" });
 
 /** A time with the thin space that figures have. @param {string} v */
 const thin = (v) => v.replace(" ", "\u2009");
@@ -47,6 +47,7 @@ export function form(page, changed) {
   function fields() {
     const found = /** @type {Record<string, string>} */ ({});
     for (const name of [...HOLD, ...SPEED, ...USED, ...MORE, ...LIMITS]) if (get(name)) found[name] = get(name);
+    if (found.basis === DEFAULTS.basis) delete found.basis; // Python falls back to the limit where there is no expectation
     found.devices = CHOICES.devices.slice(0, CHOICES.devices.indexOf(get("devices")) + 1).join() || get("devices");
     return found;
   }
