@@ -101,7 +101,7 @@ function hubPart(page, show, take, finding) {
   const error = h("p", { class: "error", id: "hub-error", role: "alert" }), what = h("p", { class: "hint", id: "hub-what" });
   const id = h("input", { type: "text", id: "hub-id", placeholder: "Qwen/Qwen3-8B", spellcheck: "false", autocomplete: "off", autocapitalize: "off", "aria-describedby": "hub-what hub-error", oninput: () => told(), onkeydown: (/** @type {KeyboardEvent} */ event) => { if (event.key === "Enter") { event.preventDefault(); go(); } } });
   const also = h("input", { type: "checkbox", id: "hub-index", onchange: () => told() });
-  const button = h("button", { type: "button", class: "quiet", id: "hub-ask", onclick: () => go() }, t("hub.ask"));
+  const button = h("button", { type: "button", class: "solid", id: "hub-ask", onclick: () => go() }, t("hub.ask"));
   const told = () => { what.textContent = t(also.checked ? "hub.what.both" : "hub.what", { id: modelId(id.value) || t("hub.id.example") }); };
 
   /** @param {string} name @param {"config.json" | "model.safetensors.index.json"} file */
