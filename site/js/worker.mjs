@@ -30,9 +30,9 @@ function sentence(/** @type {unknown} */ thrown) {
   try { return typeof thrown === "string" ? thrown : JSON.stringify(thrown) ?? String(thrown); } catch { return String(thrown); }
 }
 
-/** @param {string} path @returns {Promise<Response>} */
-async function get(path) {
-  const response = await realFetch(new URL(path, settings?.base));
+/** @param {string} path @param {RequestPriority} [priority] @returns {Promise<Response>} */
+async function get(path, priority = "auto") {
+  const response = await realFetch(new URL(path, settings?.base), { priority });
   if (!response.ok) throw new Error(`${path} answered ${response.status}`);
   return response;
 }
@@ -48,7 +48,7 @@ async function compileEngine(/** @type {string} */ path) {
 
 /** Download the snapshot and inflate it as it comes; check it against the build's hash before anybody uses it. */
 async function downloadSnapshot(/** @type {import("./protocol.mjs").Asset} */ asset) {
-  const reader = /** @type {ReadableStream<Uint8Array>} */ ((await get(asset.path)).body).getReader();
+  const reader = /** @type {ReadableStream<Uint8Array>} */ ((await get(asset.path, "low")).body).getReader(); // the engine is compiled while this comes, so it goes first
   const packed = new Uint8Array(asset.bytes), gunzip = new DecompressionStream("gzip"), feed = gunzip.writable.getWriter();
   const inflated = inflate(gunzip.readable);
   inflated.catch(() => {}); // awaited below; a download that breaks is the better reason
