@@ -346,10 +346,11 @@ def roughly(m: Build, v: Reader, text: int, prefix: str = "vision"):
         raise InputError(v.field("num_hidden_layers"), depth, "must be at most 10000")
     ff, patch = first("intermediate_size", "encoder_ffn_dim", "mlp_dim", default=4 * h), first("patch_size", default=14)
     heads = first("num_attention_heads", "num_heads", default=1)
-    kv, merge = h * first("num_key_value_heads", default=heads) // heads, first("spatial_merge_size", default=1) ** 2
+    width = heads * first("head_dim", default=0) or h
+    kv, merge = width * first("num_key_value_heads", default=heads) // heads, first("spatial_merge_size", default=1) ** 2
     t = Tower(m, prefix)
     t.matrix("patch_embedding", h, 3 * patch * patch, bias=True)
-    t.blocks(depth, h, ff, gated=v.get("hidden_act", None) == "silu", kv=kv)
+    t.blocks(depth, h, ff, gated="silu" in (v.get("hidden_act", None), v.get("activation_function", None)), width=width, kv=kv)
     t.matrix("projector.linear_1", h * merge if merge > 1 else text, h * merge, bias=True)
     t.matrix("projector.linear_2", text, h * merge if merge > 1 else text, bias=True)
     t.done()
