@@ -16,7 +16,9 @@ from importlib import resources
 from . import families
 from .errors import InputError, nearest
 from .model import Architecture, kv_bytes_per_token, parameters
+from .nesting import too_deep
 
+_JSON_WORDS = {type(None): "null", bool: "a truth value", int: "a number", float: "a number", str: "a text", list: "a list"}
 MAX_GGUF = 24_000_000  # bytes: the first part of a .gguf file that is read; its header is 1 to 20 MB
 MAX_CONFIG = 8_000_000  # bytes: the largest config.json that is read; some list every unquantised module (2.8 MB seen)
 
@@ -164,13 +166,14 @@ def read_config_text(text: str) -> dict:
         raise InputError("config", f"{len(text)} characters", f"must be at most {MAX_CONFIG} characters long")
     if not text.strip():
         raise InputError("config", "''", "is empty; it must be the text of a config.json")
+    text = text.removeprefix("\ufeff")
+    if too_deep(text):
+        raise InputError("config", text[:20], "is nested too deeply to be a config.json")
     try:
         value = json.loads(text)
-    except RecursionError:
-        raise InputError("config", text[:20], "is nested too deeply to be a config.json") from None
     except ValueError as error:
         where = f" (line {error.lineno}, column {error.colno}: {error.msg})" if isinstance(error, json.JSONDecodeError) else ""
         raise InputError("config", text.strip()[:20], f"is not JSON{where}") from None
     if not isinstance(value, dict):
-        raise InputError("config", f"a {type(value).__name__}", "must be one JSON object, as in a config.json")
+        raise InputError("config", _JSON_WORDS[type(value)], "must be one JSON object, as in a config.json")
     return value

@@ -15,6 +15,7 @@ from .blocks import catalogue
 from .errors import InputError
 from .formats import published_bytes, weight_bytes
 from .model import Architecture
+from .nesting import too_deep
 from .units import format_quantity
 
 MAX_INDEX = 48_000_000  # characters: the index of a trillion-parameter mixture of experts is about 15 MB
@@ -66,10 +67,10 @@ def read_index(text: str) -> Index:
     """
     if not isinstance(text, str) or len(text) > MAX_INDEX:
         raise InputError("index", type(text).__name__ if not isinstance(text, str) else f"{len(text)} characters", f"must be text of at most {MAX_INDEX} characters")
+    if too_deep(text):
+        raise InputError("index", text[:20], "is nested too deeply to be an index")
     try:
         data = json.loads(text)
-    except RecursionError:
-        raise InputError("index", text[:20], "is nested too deeply to be an index") from None
     except ValueError:
         raise InputError("index", text.strip()[:20], "is not JSON") from None
     if not isinstance(data, dict) or not isinstance(data.get("weight_map"), dict) or not data["weight_map"]:

@@ -201,6 +201,9 @@ def build_parser() -> argparse.ArgumentParser:
 def main(argv=None) -> int:
     """Run one command; 0 if it went well, 2 if the user can fix what did not."""
     try:
+        for word in sys.argv[1:] if argv is None else argv:
+            if word.startswith("--") and word.endswith("=--"):  # argparse would hand on an empty list
+                raise InputError(word[2:-3], "--", "is no value")
         args = build_parser().parse_args(argv)
         args.run(args)
         return 0

@@ -12,7 +12,7 @@ from .units import parse_quantity
 
 # Bits per element of every format a compute roof can have; the order is the order of preference within one width.
 COMPUTE_BITS = {"fp32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "fp4": 4, "int4": 4}
-_NAMED_PEAKS = (*COMPUTE_BITS, "tf32")
+PEAK_FORMATS = (*COMPUTE_BITS, "tf32")
 # One lane of PCI Express, one direction, after line coding [bytes/s]: PCI-SIG base specifications, gen 3 to 6.
 _PCIE_LANE = {"Gen3": 0.985e9, "Gen4": 1.969e9, "Gen5": 3.938e9, "Gen6": 7.563e9}
 
@@ -124,7 +124,7 @@ def _from_entry(id: str, entry: dict) -> Accelerator:
     mega = entry.get("cache_mb")
     return Accelerator(
         id=id, name=entry["name"], vendor=entry["vendor"], kind=entry["kind"], year=entry["year"],
-        peaks=tuple((k, float(round(v * 1e12))) for k, v in entry["peaks"].items() if k in _NAMED_PEAKS),
+        peaks=tuple((k, float(round(v * 1e12))) for k, v in entry["peaks"].items() if k in PEAK_FORMATS),
         memory_bytes=giga("memory_gb"), memory_type=entry.get("memory_type", ""), bandwidth_bytes_per_s=giga("bandwidth_gbs"),
         cache_bytes=mega * 1e6 if mega else None, cache_bandwidth_bytes_per_s=giga("cache_bandwidth_gbs"),
         link=entry.get("link", ""), link_bytes_per_s=giga("link_gbs"), pair_bytes_per_s=giga("pair_gbs"),
@@ -158,7 +158,7 @@ def load(id: str) -> Accelerator:
     key = str(id).strip().lower()
     if key not in _table():
         close = [i for i in _table() if key and i.startswith(key)] if len(key) <= 80 else []
-        hint = f"; did you mean {close[0]!r}?" if close else nearest(key, _table())
+        hint = f"; did you mean one of {', '.join(close[:6])}?" if len(close) > 1 else f"; did you mean {close[0]!r}?" if close else nearest(key, _table())
         raise InputError("hardware", id, f"is not in the catalogue{hint or '; `roofline hardware` lists it'}")
     return _from_entry(key, _table()[key])
 
@@ -174,8 +174,8 @@ def custom(*, peak, bandwidth, memory=None, link=None, peaks: dict | None = None
     """
     rows = {format: peak, **(peaks or {})}
     for key in rows:
-        if key not in _NAMED_PEAKS:
-            raise InputError("peak format", key, f"must be one of {', '.join(_NAMED_PEAKS)}")
+        if key not in PEAK_FORMATS:
+            raise InputError("peak format", key, f"must be one of {', '.join(PEAK_FORMATS)}")
     return Accelerator(
         id="custom", name=str(name)[:60],
         peaks=tuple((k, float(parse_quantity(v, "FLOP/s", field=f"peak {k}", low=1e6, high=1e21))) for k, v in rows.items()),

@@ -44,8 +44,10 @@ def scenario_of(args) -> Scenario:
     values = {n: getattr(args, n) for n in names if getattr(args, n, None) is not None}
     if getattr(args, "unfused", False):
         values["fused"] = False
-    if getattr(args, "efficiency", None):
+    if getattr(args, "efficiency", None) is not None:
         parts = args.efficiency.split(",")
+        if len(parts) > 2:
+            raise InputError("efficiency", args.efficiency, "must be one fraction or two, compute and bandwidth, such as 0.7,0.8")
         values["efficiency_compute"], values["efficiency_bandwidth"] = parts[0], parts[-1]
     if args.model is not None:
         if catalogue.is_path(args.model) and not args.model.endswith(".gguf"):

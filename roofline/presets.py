@@ -75,7 +75,7 @@ def parse(key: str, field: str = "weights", given: str = "") -> Format:
     else:
         hint = "; Unsloth's dynamic (UD) mixes follow no fixed rule: take the nearest plain preset" if stem.startswith("ud-") else ""
         raise InputError(field, given or key, "is not a number format known here"
-                         + (hint or nearest(given or key, (*block_names(), *(n.lower() for n in names())))))
+                         + (hint or nearest(given or key, (*block_names(), *(n.lower() for n in names()))) or "; such are bf16, fp8, int8, int4, awq, nvfp4 and q4_k_m"))
     imatrix = row.get("imatrix", False) if imatrix is None else imatrix
     fmt = replace(fmt, imatrix=imatrix, rules=era)
     if not fmt.block:

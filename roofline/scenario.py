@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlencode
 from . import catalogue, formats, hardware, parallel
 from .errors import InputError, nearest
 from .fabric import Fabric, fabric_of
-from .families import from_hf_config
+from .families import FAMILIES, from_hf_config
 from .hardware import COMPUTE_BITS, Accelerator
 from .model import Architecture
 from .parallel import Layout
@@ -311,10 +311,21 @@ def resolve(s: Scenario) -> Resolved:
     arch = architecture_of(s.model, s.config, s.read_as)
     chip, layout = chip_of(s), layout_of(s)
     parallel.check(layout, arch)
+    _check_names(s)
     if needs_host(s) and (s.host or chip.host_bytes_per_s) is None:
         raise InputError("host", "unknown", f"{chip.name} has no known link to a host's memory; give its speed with --host, or offload nothing")
     return Resolved(scenario=s, arch=arch, chip=chip, layout=layout, drafter=catalogue.load(s.draft_model) if s.draft and s.draft_model else None,
                     **formats_of(s, arch, chip))
+
+
+def _check_names(s: Scenario):
+    """Refuse a name that means nothing even where nothing asks for it yet: a typing error is told, never passed over."""
+    if s.draft_model:
+        catalogue.load(s.draft_model)
+    if s.peak_format not in hardware.PEAK_FORMATS:
+        raise InputError("peak_format", s.peak_format, f"must be one of {', '.join(hardware.PEAK_FORMATS)}")
+    if s.read_as and s.read_as not in FAMILIES:
+        raise InputError("read_as", s.read_as, f"is not a known family{nearest(s.read_as, FAMILIES)}")
 
 
 def needs_host(s):

@@ -47,17 +47,17 @@ def parse_quantity(text, kind: str, *, field: str = "value", low: float = 0.0, h
     0.033
     """
     if isinstance(text, bool) or text is None:
-        raise InputError(field, text, f"must be a number of {kind}")
+        raise InputError(field, text, "must be a number" + _of(kind))
     if isinstance(text, (int, float)):
         value = float(text) if not isinstance(text, int) else text
     else:
         text = str(text)
         match = _NUMBER.fullmatch(text.strip()) if len(text) <= 64 else None
         if not match:
-            raise InputError(field, text, f"must be a number of {kind}, such as {_example(kind)}")
+            raise InputError(field, text, f"must be a number{_of(kind)}, such as {_example(kind, low, high)}")
         factor = _factor(match[2].strip(), kind)
         if factor is None:
-            raise InputError(field, text, f"has a unit that is not {kind}; write it like {_example(kind)}")
+            raise InputError(field, text, f"has a unit that is not {kind}; write it like {_example(kind, low, high)}")
         digits = re.sub(r"[_ ,]", "", match[1])
         value = int(digits) if factor == 1 and re.fullmatch(r"[+-]?\d{1,30}", digits) else float(digits) if factor == 1 else round_off(float(digits) * factor)
     if isinstance(value, float) and not math.isfinite(value):
@@ -97,7 +97,14 @@ def _factor(unit: str, kind: str):
     return _DECIMAL.get(low) if kind != "s" and low else None
 
 
-def _example(kind: str) -> str:
+def _of(kind: str) -> str:
+    return {"count": "", "s": " of seconds"}.get(kind, f" of {kind}")
+
+
+def _example(kind: str, low: float, high: float) -> str:
+    """What a right value looks like; a bare number is one that the range allows."""
+    if kind == "count" and not low <= 8 <= high:
+        return f"{(low + high) / 2:.1g}"
     return {
         "bytes/s": "3.35 TB/s", "bytes": "80 GB", "FLOP/s": "989 TFLOP/s", "FLOP": "1 TFLOP", "FLOP/byte": "295",
         "s": "33 ms", "tokens": "8k", "count": "8", "W": "700 W", "USD": "2.5",

@@ -159,3 +159,13 @@ def test_a_models_size_is_compared_with_its_index(capsys, tmp_path):
     assert main(["model", "llama-3.1-8b", "--index", str(path)]) == 2
     assert main(["model", "--index", str(path)]) == 2
     assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("option", "says"), [
+    ("--model=--", "is no value"), ("--efficiency=", "must be a number"), ("--efficiency=1,1,1", "one fraction or two"), ("--hardware=h100", "h100-sxm"),
+    ("--weights=nonsense", "nvfp4"), ("--acceptance=x", "such as 0.5"), ("--draft-model=zzz", "zzz"),
+])
+def test_a_value_that_is_none_is_one_sentence(option, says, capsys):
+    assert main(["estimate", "--model", "llama-3.1-8b", "--hardware", "h100-sxm", option]) == 2
+    out, err = capsys.readouterr()
+    assert not out and says in err and err.count("\n") == 1

@@ -78,3 +78,18 @@ def test_four_bit_weights_meet_the_four_bit_unit_where_there_is_one():
         r = resolve(Scenario(model="llama-3.1-8b", hardware="b200-sxm", weights="nvfp4", activations=activations))
         assert r.compute == "fp4" and r.activations.bits == 4 and 8.9e15 <= r.chip.roof_of(r.compute)[1] <= 1.01e16
     assert resolve(Scenario(model="llama-3.1-8b", hardware="h100-sxm", weights="nvfp4")).compute != "fp4"
+
+
+@pytest.mark.parametrize("field", ["draft_model", "peak_format", "read_as"])
+def test_a_name_that_means_nothing_is_refused_even_where_nothing_asks_for_it(field):
+    with pytest.raises(InputError, match="zzz"):
+        resolve(Scenario(**{field: "zzz"}))
+
+
+def test_brackets_that_would_exhaust_a_small_stack_are_refused_before_they_are_parsed():
+    # 3,000 levels parse under CPython; in the browser they take the engine down for good.
+    for text in ('{"a":' * 3000 + "1" + "}" * 3000, '{"a":1,"b":' * 3000 + "1" + "}" * 3000, "[" * 3000 + "]" * 3000):
+        with pytest.raises(InputError, match="nested too deeply"):
+            resolve(Scenario(config=text))
+    with pytest.raises(InputError, match="model_type"):  # brackets inside a text are no nesting
+        resolve(Scenario(config='{"a": "' + "[{" * 3000 + '"}'))

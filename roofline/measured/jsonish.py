@@ -10,9 +10,11 @@ import warnings
 from dataclasses import dataclass
 
 from ..errors import InputError
+from ..nesting import too_deep
 from .values import Decimal
 
 _DEEP = (re.compile(r"[\[{](?:\s*[\[{]){149}"), re.compile(r"\{\s*\"[^\"]{0,80}\"\s*:\s*(?:\{\s*\"[^\"]{0,80}\"\s*:\s*){99}"))
+_STARTS_AS_JSON = re.compile(r"\ufeff?\s*[\[{]\s*[\"{\[]")
 _LONG_NUMBER = re.compile(r"\d{400}")
 MAX_VALUES = 50_000
 
@@ -27,7 +29,8 @@ class Json:
 
 def guard(text: str, name: str) -> None:
     """Refuse nesting and numbers that only a hostile file holds. Raises InputError."""
-    if any(pattern.search(text) for pattern in _DEEP):
+    # Log lines may leave brackets open (colours, progress bars), so depth is counted only where the text is JSON from its start.
+    if any(pattern.search(text) for pattern in _DEEP) or _STARTS_AS_JSON.match(text) and too_deep(text, 150):
         raise InputError("file", name, "nests deeper than the limit of 150 levels; give the benchmark's own output")
     if _LONG_NUMBER.search(text):
         raise InputError("file", name, "holds a number longer than the limit of 400 digits; give the benchmark's own output")

@@ -18,6 +18,7 @@ from roofline import catalogue, chart_data, checkpoint_index, formats, gguf, ggu
 from roofline import explain as working
 from roofline.errors import InputError
 from roofline.model import kv_bytes_per_token, parameters
+from roofline.nesting import too_deep
 from roofline.report import evaluate
 from roofline.scenario import Scenario, resolve
 from roofline.units import format_number, format_quantity, parse_quantity
@@ -121,7 +122,7 @@ def _read_gguf(params: dict) -> dict:
 
 def _saved_scenario(text: str) -> Scenario | None:
     """The Scenario inside a Report's JSON, or None if the text is something else."""
-    if '"scenario"' not in text:
+    if '"scenario"' not in text or too_deep(text):
         return None
     try:
         report = json.loads(text)
