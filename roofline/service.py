@@ -31,9 +31,20 @@ def draft_seconds(r: Resolved, p: Pass, roofs: roof.Roofs, plain_s: float):
     """Least time of one drafting step [s]: the draft model's own step, or the MTP layer's share of the model's."""
     if r.drafter is None:
         return plain_s * mtp_share(r.arch)
+    return roof.longest(roof.limit_parts(_draft_operators(r, p), roofs, r.layout))
+
+
+def drafting_expected(r: Resolved, p: Pass, roofs: roof.Roofs, e, draft_s, stretch):
+    """Time of one drafting step to expect [s]: a draft model's own, whose many small kernels cost it what they cost any small model;
+    an MTP layer's is that of a layer of the model, so it stretches as the model's step does."""
+    if r.drafter is None:
+        return draft_s * stretch
+    return maximum(draft_s, calibration.expected_time(_draft_operators(r, p), roofs, r.layout, e, p, calibration.rounds_of(e, p)))
+
+
+def _draft_operators(r: Resolved, p: Pass) -> tuple:
     weights = r.drafter.quantization or _bf16()
-    ops = forward(r.drafter, p, weights=weights, kv=r.kv, compute="bf16", attention_compute=attention_format(r), fused=r.scenario.fused)
-    return roof.longest(roof.limit_parts(ops, roofs, r.layout))
+    return forward(r.drafter, p, weights=weights, kv=r.kv, compute="bf16", attention_compute=attention_format(r), fused=r.scenario.fused)
 
 
 def _bf16():
@@ -41,12 +52,9 @@ def _bf16():
     return formats.parse("bf16")
 
 
-def token_seconds(step_s, drafting_s, tokens, stretch=1.0):
-    """Time per output token: (step + drafting before it) / tokens it yields, stretched from the limit to what is expected [s].
-
-    Drafting reaches no more of the roofs than the model itself does, so it stretches alike.
-    """
-    return (step_s + drafting_s) * stretch / tokens
+def token_seconds(step_s, drafting_s, tokens):
+    """Time per output token: (step + drafting before it) / tokens it yields, all at the limit or all as expected [s]."""
+    return (step_s + drafting_s) / tokens
 
 
 def line(s: Scenario, layout, ttft, tpot, apart: bool = False) -> dict:
@@ -66,12 +74,17 @@ def serve(r: Resolved, prefill: Phase, decode: Phase, plain_limit_s, roofs: roof
     """The whole `serving` part. plain_limit_s: a decode step without speculation [s]; e: the Efficiency to expect, or None. Times are None where the phases have none."""
     s, layout = r.scenario, r.layout
     result = {}
-    tokens, drafted = 1.0, 0.0
+    tokens, drafted, drafted_expected = 1.0, 0.0, 0.0
     if s.draft:
         tokens = float(serving.accepted_tokens(s.acceptance, s.draft))
-        drafted = draft_seconds(r, decode_pass(s, layout), roofs, plain_limit_s) * s.draft if decode.limit_s is not None else 0.0
+        if decode.limit_s is not None:
+            one = decode_pass(s, layout)
+            each = draft_seconds(r, one, roofs, plain_limit_s)
+            drafted = each * s.draft
+            if decode.expected_s is not None:
+                drafted_expected = drafting_expected(r, one, roofs, e, each, decode.expected_s / decode.limit_s) * s.draft
     limit = None if decode.limit_s is None else token_seconds(decode.limit_s, drafted, tokens)
-    expected = None if decode.expected_s is None else token_seconds(decode.limit_s, drafted, tokens, decode.expected_s / decode.limit_s)
+    expected = None if decode.expected_s is None else token_seconds(decode.expected_s, drafted_expected, tokens)
     ttft, expected_ttft = prefill.limit_s, prefill.expected_s
     pools = None
     if s.prefill_hardware and limit is not None:
@@ -119,11 +132,14 @@ def _arrivals(r: Resolved, roofs: roof.Roofs, e, max_batch, tokens: float) -> di
         p = Pass(sequences=batch / max(1.0, min(layout.pp, batch)), new_tokens=float(s.draft + 1), start=float(s.prompt), steps=float(max(s.output - 1, 1)), sampled=float(s.draft + 1),
                  pool=layout.pool)
         _, limit, expected = times(r, p, roofs, e)
-        drafted = 0.0
+        drafted = drafted_expected = 0.0
         if s.draft:
             single = replace(p, new_tokens=1.0, sampled=1.0)
-            drafted = s.draft * draft_seconds(r, single, roofs, 0.0 if r.drafter else times(r, single, roofs)[1])
-        return tuple(None if t is None else token_seconds(limit, drafted, tokens, t / limit) for t in (limit, expected))
+            each = draft_seconds(r, single, roofs, 0.0 if r.drafter else times(r, single, roofs)[1])
+            drafted = s.draft * each
+            if expected is not None:
+                drafted_expected = s.draft * drafting_expected(r, single, roofs, e, each, expected / limit)
+        return token_seconds(limit, drafted, tokens), None if expected is None else token_seconds(expected, drafted_expected, tokens)
 
     # Pipeline stages work on pieces of a prompt, and on a micro-batch each, at once.
     one = Pass(sequences=1.0, new_tokens=float(s.prompt - s.cached), start=float(s.cached), pool=layout.pool)

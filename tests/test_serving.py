@@ -66,6 +66,18 @@ def test_verifying_reads_more_experts():
     assert drafted.serving["speculation"]["speedup"] < 1.1 < ask(draft=4, acceptance=0.7).serving["speculation"]["speedup"]
 
 
+def test_a_draft_model_is_expected_to_be_as_slow_as_it_is_alone():
+    """A small model's step is mostly launches; it does not get nearer to the roof because a large one runs after it."""
+    load_ = {"hardware": "h200-sxm", "batch": 4, "prompt": 2000, "engine": "any"}
+    alone = ask(**load_, model="llama-3.2-1b").decode.expected_s
+    both = ask(**load_, draft=3, draft_model="llama-3.2-1b")
+    drafting = both.serving["expected_tpot_s"] * both.serving["tokens_per_step"] - both.decode.expected_s
+    assert drafting == pytest.approx(3 * alone)
+    busy = ask(**load_, draft=3, draft_model="llama-3.2-1b", rate=1e-6).serving["arrivals"]["expected"]["tpot_s"]
+    lone = ask(**load_ | {"batch": 1}, draft=3, draft_model="llama-3.2-1b").serving["expected_tpot_s"]
+    assert busy == pytest.approx(lone, rel=1e-3)
+
+
 def test_a_draft_model_is_priced_as_itself():
     """Llama 3.2 1B drafts for 70B on the same chips: each draft reads its own 2.47 GB over tp 4; the target's own layer would cost far more."""
     s = ask(model="llama-3.1-70b", devices=4, draft=4, draft_model="llama-3.2-1b", prompt=1, output=1).serving["speculation"]

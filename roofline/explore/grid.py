@@ -19,7 +19,7 @@ from ..parallel import Layout
 from ..phase import attention_format, decode_pass, operators_of, prefill_pass, times
 from ..roof import Roofs
 from ..scenario import Scenario, formats_of, needs_host
-from ..service import draft_seconds, lone_prefill, pool_wire, prefill_share, token_seconds
+from ..service import draft_seconds, drafting_expected, lone_prefill, pool_wire, prefill_share, token_seconds
 from .fabrics import Fabrics
 from .figures import Figures, Pool
 from .reached import Reached, reached
@@ -236,12 +236,14 @@ def _together(r, chips: Columns, roofs: Roofs, e=None) -> tuple:
     ttft = times(r, prefill_pass(s, layout), roofs, e, layout.pp)[1 if e is None else 2]
     alone = prefill_alone(r, roofs, e)
     parts, step, expected = times(r, decode_pass(s, layout, s.draft + 1), roofs, e)
-    stretch = 1.0 if expected is None else expected / step
-    tpot = step * stretch
+    tpot = step if expected is None else expected
     if s.draft:
         plain = roof.longest(roof.limit_parts(operators_of(r, decode_pass(s, layout)), roofs, layout))
-        drafting = draft_seconds(r, decode_pass(s, layout), roofs, plain) * s.draft
-        tpot = token_seconds(step, drafting, serving.accepted_tokens(s.acceptance, s.draft), stretch)
+        one = decode_pass(s, layout)
+        drafting = draft_seconds(r, one, roofs, plain)
+        if expected is not None:
+            drafting = drafting_expected(r, one, roofs, e, drafting, expected / step)
+        tpot = token_seconds(tpot, drafting * s.draft, serving.accepted_tokens(s.acceptance, s.draft))
     net = np.maximum(parts[2], parts[3])
     bound = np.where((net > parts[0]) & (net > parts[1]), 2, np.where(parts[0] > parts[1], 0, 1)).astype(np.int8)
     figures = Figures(
