@@ -9,7 +9,7 @@ from .units import format_number, format_quantity
 
 COMPARED = {
     "tpot_s": "time per output token", "ttft_s": "time to first token", "tokens_per_s": "tokens/s in all", "tokens_per_s_per_device": "tokens/s a chip",
-    "sustained_tokens_per_s": "tokens/s over whole requests", "usd_per_million_output_tokens": "per million output tokens", "total_bytes": "memory in use",
+    "sustained_tokens_per_s": "tokens/s over whole requests", "usd_per_million_output_tokens": "per million output tokens, while decoding", "total_bytes": "memory in use",
     "max_batch": "largest batch", "max_context": "longest context",
 }
 
@@ -81,7 +81,7 @@ def layouts(answer: dict) -> str:
     """Layouts, best first."""
     shown = view.layouts(answer)
     rows = [(*(row[k] for k in ("tp", "pp", "ep", "dp", "batch", "tpot", "user", "total", "ttft")), BOUNDS.get(row["bound"], row["bound"])) for row in shown["rows"]]
-    head = f"{shown['devices']} chips, {shown['flight']} requests in flight, ranked by {answer['goal']}:"
+    head = f"{shown['devices']} chips, {shown['flight']} requests in flight, ranked by {answer['goal']}{' over whole requests, prompts included' if answer['goal'] == 'throughput' else ''}:"
     return "\n".join([head, *table(rows, ("tp", "pp", "ep", "dp", "batch", "a token", "tokens/s/user", "tokens/s", "TTFT", ""), left=(9,)),
                       f"{answer['tried']} tried: {answer['refused']} impossible, {answer['unfit']} do not fit"])
 

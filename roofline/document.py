@@ -43,7 +43,7 @@ FIGURE_WORDS = {
     "user": "tokens/s for each user",
     "total": "tokens/s in all",
     "memory": "memory in use",
-    "cost": "per million output tokens",
+    "cost": "per million output tokens, while decoding",
 }
 
 
@@ -94,10 +94,14 @@ def headline(data: dict) -> str:
 
 def figure_rows(data: dict):
     """(words, at the limit, "expected (low to high)" or a dash) of each key figure."""
+    batch = data["scenario"].get("batch", 1)
     for row in view.figures(data):
         expected = row.get("expected")
         value = row["value"] + (f" of {row['of']}" if row.get("of") else "")
-        yield FIGURE_WORDS.get(row["key"], row["key"]), value, f"{expected['value']} ({expected['low']} to {expected['high']})" if expected else "–"
+        words = FIGURE_WORDS.get(row["key"], row["key"])
+        if row["key"] == "ttft" and batch > 1 and not data["serving"]["disaggregated"]:
+            words += f", all {batch:,} prompts at once"
+        yield words, value, f"{expected['value']} ({expected['low']} to {expected['high']})" if expected else "–"
 
 
 def _chart_words(data: dict) -> str:

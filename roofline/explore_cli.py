@@ -193,17 +193,20 @@ def text(answer: dict, top: int = 15) -> str:
         lines.append(finding(q, cell["best"]))
         if cell["best"]:
             lines.append(
-                f"  {'user tok/s':>10} {'tok/s chip':>10} {'TPOT':>9} {'TTFT':>9} {'USD/M out':>10} {'J/token':>9}  configuration"
+                f"  {'user tok/s':>10} {'tok/s chip':>10} {'TPOT':>9} {'TTFT':>9} {'USD/h':>8} {'USD/M out':>10} {'J/token':>9}  configuration"
             )
         for row in cell["best"][:top]:
             t = {k: v.replace("\u2009", " ") for k, v in row["text"].items()}
             lines.append(
-                f"  {t['user']:>10} {t['throughput']:>10} {t['tpot']:>9} {t['ttft']:>9} {t['cost']:>10} {t['energy']:>9}  {t['title']}"
+                f"  {t['user']:>10} {t['throughput']:>10} {t['tpot']:>9} {t['ttft']:>9} {t['per_hour']:>8} {t['cost']:>10} {t['energy']:>9}  {t['title']}"
             )
         if len(cell["best"]) > top:
             lines.append(f"  and {len(cell['best']) - top} more chips (--top)")
+        if cell["best"]:
+            lines.append("  tok/s chip, USD/M out and J/token count the prompts too; TTFT is that of all prompts of the batch arriving at once")
         if cell["why_not"]:
-            lines.append(f"{len(cell['why_not'])} chips do not:")
+            unpriced = [row["hardware"] for row in cell["why_not"] if row["why"].startswith("no price is known")]
+            lines.append(f"{len(cell['why_not'])} chips do not{f'; --price {unpriced[0]}=2.5 would give one a price' if unpriced else ''}:")
             lines += [f"  {row['hardware']}: {row['why']}" for row in cell["why_not"][:top]]
             if len(cell["why_not"]) > top:
                 lines.append(f"  and {len(cell['why_not']) - top} more (--top)")
