@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from pathlib import Path
 
 from . import catalogue, ceilings, checkpoint_index, cli_text, document, explore_cli, formats, hardware, levers, roof, validate
-from .errors import InputError
+from .errors import InputError, nearest
 from .model import kv_bytes_per_token, parameters, state_bytes_per_sequence
 from .options import emit, read_bytes, read_text, scenario_of, scenario_options
 from .plot import commands as plot_commands
@@ -21,7 +22,24 @@ class _Parser(argparse.ArgumentParser):
     """argparse whose errors are one sentence on stderr and exit code 2."""
 
     def error(self, message):
-        raise InputError(self.prog, "", f"{message}; `{self.prog} --help` lists the options")
+        more = f"`{self.prog} --help` lists what there is"
+        if found := re.fullmatch(r"unrecognized arguments: (.*)", message, re.DOTALL):
+            first = found[1].partition("=")[0]
+            raise InputError("option", first, f"is not known{nearest(first, self.options())}; {more}")
+        if found := re.fullmatch(r"argument \w+: invalid choice: '(.*?)' \(choose from (.*)\)", message, re.DOTALL):
+            raise InputError("command", found[1], f"is not known{nearest(found[1], re.findall(r'[a-z-]+', found[2]))}; {more}")
+        if found := re.fullmatch(r"the following arguments are required: (.*)", message):
+            raise InputError("option", found[1], f"must be given; {more}")
+        if found := re.fullmatch(r"argument (?:-\w/)?-*([\w-]+)(?: \S+)?: invalid (int|float) value: '(.*)'", message, re.DOTALL):
+            raise InputError(found[1], found[3], "must be a whole number" if found[2] == "int" else "must be a number")
+        if found := re.fullmatch(r"argument (?:-\w/)?-*([\w-]+)(?:[ /]\S+)*: expected one argument", message):
+            raise InputError(found[1], "", "needs a value")
+        raise InputError("command", self.prog.rpartition(" ")[2], f"{message if len(message) <= 200 else message[:197] + '...'}; {more}")
+
+    def options(self) -> list:
+        """The names of the options of this command."""
+        commands = [a for a in self._actions if isinstance(a, argparse._SubParsersAction)]
+        return [name for parser in (self, *(p for a in commands for p in a.choices.values())) for name in parser._option_string_actions]
 
 
 def _model(args):

@@ -18,20 +18,20 @@ def scenario_options(parser, required: bool = True):
     add = parser.add_argument
     add("--model", required=required, help="catalogue id, hub id or path to a config.json")
     add("--hardware", required=required, help="chip id, or 'custom' with --peak and --bandwidth")
-    for name, text in (("devices", "chips in all"), ("tp", "tensor parallel"), ("pp", "pipeline stages"), ("ep", "expert parallel"), ("dp", "replicas"),
-                       ("batch", "requests in flight in one replica"), ("prompt", "prompt tokens (8k is 8,000)"), ("output", "output tokens"),
-                       ("cached", "prompt tokens already in the cache"), ("weights", "weight format"), ("activations", "arithmetic of the quantised matrices"),
-                       ("kv", "KV cache format"), ("routing", "expert routing: 0 uniform, 1 all tokens alike"), ("engine", "engine whose measurements give the expected time, or none"),
+    for name, text in (("devices", "chips in all (default: tp x pp x dp)"), ("tp", "tensor parallel (default: all devices that pp and dp leave)"), ("pp", "pipeline stages"), ("ep", "expert parallel"), ("dp", "replicas; with ep they share the experts (data-parallel attention)"),
+                       ("batch", "requests in flight in one replica (default 1)"), ("prompt", "prompt tokens (8k is 8,000; default 1,024)"), ("output", "output tokens (default 256)"),
+                       ("cached", "prompt tokens already in the cache"), ("weights", "weight format, such as bf16, fp8, int8, int4, awq, nvfp4, q4_k_m (default: the checkpoint's own, else bf16)"), ("activations", "arithmetic of the quantised matrices (default: what engines use with the weights on the chip)"),
+                       ("kv", "KV cache format (default: the checkpoint's own, else bf16)"), ("routing", "expert routing: 0 uniform, 1 all tokens alike"), ("engine", "engine whose measurements give the expected time, any (the default), or none"),
                        ("efficiency-compute", "fraction of peak FLOP/s reached"), ("efficiency-bandwidth", "fraction of bandwidth reached"),
                        ("peak", "FLOP/s of a custom chip"), ("peak-format", "format of --peak"), ("bandwidth", "memory bandwidth"), ("memory", "memory of one chip"),
-                       ("overhead", "bytes a chip taken by the framework"), ("block", "tokens per KV block"), ("chunk", "chunked prefill: tokens per step"),
-                       ("rate", "requests/s arriving at the whole deployment"), ("draft", "speculation: tokens drafted per step"), ("acceptance", "chance that a drafted token is accepted"),
+                       ("overhead", "bytes a chip taken by the framework (default 0)"), ("block", "tokens per KV block"), ("chunk", "chunked prefill: tokens per step"),
+                       ("rate", "requests/s arriving at the whole deployment"), ("draft", "speculation: tokens drafted per step"), ("acceptance", "chance that a drafted token is accepted (default 0.7)"),
                        ("draft-model", "catalogue id of the draft model (default: the model's MTP layer)"), ("prefill-hardware", "chip of a separate prefill pool"),
                        ("prefill-devices", "chips of one prefill instance"), ("offload", "share of expert (dense: all) weights in host memory"), ("offload-kv", "share of the KV cache in host memory"),
                        ("host", "host link bandwidth"), ("imbalance", "busiest expert rank over the mean"), ("purchase-usd", "price of buying one chip"), ("years", "years it is written off over"),
                        ("opex", "yearly running cost as a share of the price"), ("usd-per-kwh", "power price"), ("pue", "site power over chip power"), ("api-usd-per-million", "API price of output tokens to beat"),
-                       ("link", "chip-to-chip bandwidth, one direction"), ("network", "bandwidth beyond the fast links"), ("utilisation", "share of memory in use"),
-                       ("usd-per-hour", "price of one chip"), ("read-as", "read an unknown model_type as this family")):
+                       ("link", "chip-to-chip bandwidth, one direction"), ("network", "bandwidth beyond the fast links"), ("utilisation", "share of memory in use (default 1)"),
+                       ("usd-per-hour", "price of one chip (default: the catalogue's)"), ("read-as", "read an unknown model_type as this family")):
         add("--" + name, help=text)
     add("--efficiency", help="compute,bandwidth fractions in one, such as 0.7,0.8")
     add("--unfused", action="store_true", help="attention that writes its scores to memory")

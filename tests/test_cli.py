@@ -169,3 +169,13 @@ def test_a_value_that_is_none_is_one_sentence(option, says, capsys):
     assert main(["estimate", "--model", "llama-3.1-8b", "--hardware", "h100-sxm", option]) == 2
     out, err = capsys.readouterr()
     assert not out and says in err and err.count("\n") == 1
+
+
+@pytest.mark.parametrize(("words", "says"), [
+    (["estimat"], "command 'estimat': is not known; did you mean 'estimate'?"), (["estimate", "--modle", "x"], "--model"), (["estimate", "--model", "llama-3.1-8b"], "option '--hardware': must be given"),
+    (["estimate", "--model"], "model '': needs a value"), (["explore", "--model", "llama-3.1-8b", "--top", "x" * 9999], "must be a whole number"), (["plot", "--links=" + "y" * 9999], "--links"), ([], "must be given"),
+])
+def test_what_the_parser_refuses_is_one_short_sentence(words, says, capsys):
+    assert main(words) == 2
+    out, err = capsys.readouterr()
+    assert not out and says in err and err.count("\n") == 1 and len(err) < 400
