@@ -83,7 +83,14 @@ def layouts(answer: dict) -> str:
     rows = [(*(row[k] for k in ("tp", "pp", "ep", "dp", "batch", "tpot", "user", "total", "ttft")), BOUNDS.get(row["bound"], row["bound"])) for row in shown["rows"]]
     head = f"{shown['devices']} chips, {shown['flight']} requests in flight, ranked by {answer['goal']}{' over whole requests, prompts included' if answer['goal'] == 'throughput' else ''}:"
     return "\n".join([head, *table(rows, ("tp", "pp", "ep", "dp", "batch", "a token", "tokens/s/user", "tokens/s", "TTFT", ""), left=(9,)),
-                      f"{answer['tried']} tried: {answer['refused']} impossible, {answer['unfit']} do not fit"])
+                      f"{answer['tried']} tried: {answer['refused']} impossible, {answer['unfit']} do not fit{_too_large(answer['too_large'])}"])
+
+
+def _too_large(rows: list) -> str:
+    """The layouts that came nearest to fitting, and by how much a replica's chips were short."""
+    told = [f"{' '.join(f'{k} {row[k]}' for k in ('tp', 'pp', 'ep', 'dp') if row[k] > 1)} ({format_quantity(row['needs_bytes'], 'B')} of {format_quantity(row['has_bytes'], 'B')})"
+            for row in rows[:4] if row["needs_bytes"] and row["has_bytes"]]
+    return f", such as {'; '.join(told)}" if told else ""
 
 
 def compare(answer: dict) -> str:

@@ -305,7 +305,8 @@ def compare(one: Scenario, two: Scenario) -> dict:
 
 
 def layouts(scenario: Scenario, goal: str = "throughput", most: int = 12) -> dict:
-    """Every legal layout of the scenario's devices, best first for `goal`: {"layouts": [...], "refused": n, "unfit": n}.
+    """Every legal layout of the scenario's devices, best first for `goal`: {"layouts": [...], "refused": n, "unfit": n,
+    "too_large": [{"tp", "pp", "ep", "dp", "needs_bytes", "has_bytes"}, ...]}, the last those that do not fit, nearest to fitting first.
 
     The requests in flight are held: batch x dp stays what the scenario has, spread over the replicas. goal as in `levers`. Where
     there is no expectation, times are ranked with what their messages cost besides (`messages_s` of a decode step, from
@@ -316,7 +317,7 @@ def layouts(scenario: Scenario, goal: str = "throughput", most: int = 12) -> dic
     here = layout_of(scenario)  # its devices and replicas alone: it need not be legal itself
     arch = architecture_of(scenario.model, scenario.config, scenario.read_as)
     devices, flight = here.devices, scenario.batch * here.dp
-    rows, refused, unfit = [], 0, 0
+    rows, refused, unfit = [], 0, []
     for x in parallel.layouts(devices, arch.is_moe):
         if x.dp > flight:
             continue
@@ -328,12 +329,14 @@ def layouts(scenario: Scenario, goal: str = "throughput", most: int = 12) -> dic
             continue
         now = figures(report)
         if now["tpot_s"] is None:
-            unfit += 1
+            memory = report.memory
+            unfit.append({"tp": x.tp, "pp": x.pp, "ep": x.ep, "dp": x.dp, "needs_bytes": memory["total_bytes"], "has_bytes": memory["available_bytes"]})
             continue
         rows.append({"tp": x.tp, "pp": x.pp, "ep": x.ep, "dp": x.dp, "batch": changed.batch, "bound": report.decode.bound, "figures": now,
                      "messages_s": sum(op.latency_s for op in report.decode.operators), "rank": _ranked(report, now, goal), "fragment": changed.to_fragment()})
     rows.sort(key=lambda row: ((float("inf") if row["rank"] is None else -row["rank"] if goal in HIGH else row["rank"]), row["figures"]["tpot_s"] + row["messages_s"], row["tp"]))
-    return {"goal": goal, "devices": devices, "requests_in_flight": flight, "layouts": rows[:most], "tried": len(rows) + refused + unfit, "refused": refused, "unfit": unfit}
+    return {"goal": goal, "devices": devices, "requests_in_flight": flight, "layouts": rows[:most], "tried": len(rows) + refused + len(unfit), "refused": refused, "unfit": len(unfit),
+            "too_large": sorted(unfit, key=lambda row: ((row["needs_bytes"] or 0) / (row["has_bytes"] or 1), row["pp"]))}
 
 
 def _ranked(report: Report, now: dict, goal: str):

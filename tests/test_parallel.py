@@ -316,3 +316,11 @@ def test_a_limit_counts_a_token_once_for_a_chip():
     assert r.link_bytes == pytest.approx(7 * sent)
     assert r.limit_parts_s["network"] == pytest.approx(7 * (1 - (7 / 8) ** 8) * sent / 450e9)
     assert network.distinct_ranks(8, 8, 1000) == pytest.approx(8 * 7 / 8, rel=1e-3)  # over many chips every copy is needed
+
+
+def test_a_layout_that_does_not_fit_is_named_with_what_it_needs():
+    """Tensor parallelism copies a latent cache to every rank, so 256 long requests of DeepSeek-V3 fit only where replicas share them out."""
+    answer = layouts(Scenario(model="deepseek-v3", hardware="h200-sxm", devices=8, batch=256, prompt=4000, output=1000))
+    first = answer["too_large"][0]
+    assert (first["tp"], first["dp"]) == (8, 1) and first["needs_bytes"] > first["has_bytes"] == pytest.approx(8 * 141e9)
+    assert len(answer["too_large"]) == answer["unfit"] and all(row["dp"] > 1 or row["pp"] > 1 for row in answer["layouts"])
