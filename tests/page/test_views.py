@@ -290,7 +290,7 @@ def test_a_design_space_is_tried_and_its_winner_opened(fresh, site):
     page.fill("#explore-filter", "h200")
     until(page, "document.querySelectorAll('#panel-explore .best tbody tr').length === 1")
     page.locator("#panel-explore .best tbody button").click()
-    until(page, "roofline.state.form.hardware === 'h200-sxm' && roofline.state.form.tp === '8'", timeout=20_000)
+    until(page, "roofline.state.form.hardware === 'h200-sxm' && roofline.state.form.tp === '2'", timeout=20_000)
     assert "H200" in sentence(page)
 
 
@@ -312,7 +312,7 @@ def test_limits_move_the_front_while_they_slide(fresh, site):
     found(page)
     before = front_of(page)
     assert "diamond" in before["marker"] and min(before["x"]) >= 1 / 0.033 - 1e-9
-    for at, limit in ((3, 0.015), (1, 0.007), (9, 0.1)):
+    for at, limit in ((3, 0.015), (2, 0.01), (9, 0.1)):
         slide(page, "tpot", at)
         until(page, f"document.querySelector('#x-tpot').getAttribute('aria-valuetext') && document.querySelector('#panel-explore[aria-busy=false]') && document.querySelector('.asked').innerText.includes('{limit * 1e3:g}')")
         now = front_of(page)
