@@ -5,6 +5,7 @@ from __future__ import annotations
 from . import view
 from .document import BOUNDS, GROUP_WORDS, figure_rows, headline
 from .measured.place import summary
+from .scenario import architecture_of
 from .units import format_number, format_quantity
 
 COMPARED = {
@@ -42,6 +43,10 @@ def estimate(report) -> str:
     room = [f"{words} {view.whole(mem[key])}" for key, words in (("max_batch", "largest batch"), ("max_context", "longest context"), ("min_devices", "fewest chips")) if mem[key]]
     lines.append(f"memory: {view.bytes_(mem['total_bytes'])} of {view.bytes_(mem['available_bytes'])}, {fit} (weights {view.bytes_(mem['weights_bytes'])}, KV cache {view.bytes_(mem['kv_bytes_stored'])}{copies})"
                  .replace("\u2009", " ") + (f"; {', '.join(room)}" if room else ""))
+    every = data["model"]["kv_bytes_per_token"] * batch * (prompt + output)  # in 16 bits
+    arch = architecture_of(s["model"], s.get("config", ""), s.get("read_as", ""))
+    if data["formats"]["kv"] in ("bf16", "fp16") and mem["kv_bytes"] < 0.9 * every and any(a.window for a in arch.attentions):
+        lines.append(f"windows: layers with a sliding window or chunks keep only those; an engine that keeps every token takes {format_quantity(every, 'B')} for the cache".replace("\u2009", " "))
     lines += _arrivals(data["serving"]["arrivals"])
     lines += [f"note: {w['text']}" for w in data["warnings"]]
     return "\n".join(lines)

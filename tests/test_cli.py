@@ -179,3 +179,10 @@ def test_what_the_parser_refuses_is_one_short_sentence(words, says, capsys):
     assert main(words) == 2
     out, err = capsys.readouterr()
     assert not out and says in err and err.count("\n") == 1 and len(err) < 400
+
+
+def test_a_cache_that_windows_keep_small_is_told_beside_what_it_would_be(capsys):
+    """Llama 4 Scout at a million tokens: 48 layers x 8 heads x 128 x 2 x 2 bytes = 196,608 bytes a token, were no chunk dropped."""
+    ask = ["estimate", "--model", "llama-4-scout-17b-16e", "--hardware", "h100-sxm", "--devices", "8", "--prompt", "999,744"]
+    assert main(ask) == 0 and "every token takes 197 GB" in capsys.readouterr().out
+    assert main(["estimate", "--model", "deepseek-v3", "--hardware", "h200-sxm", "--devices", "8"]) == 0 and "windows" not in capsys.readouterr().out
