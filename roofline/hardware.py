@@ -148,7 +148,6 @@ def ids() -> tuple:
     return tuple(id for id, entry in _table().items() if entry["peaks"])
 
 
-@lru_cache(maxsize=None)
 def load(id: str) -> Accelerator:
     """The chip with this id (see `ids`), or InputError naming the nearest.
 
@@ -160,6 +159,11 @@ def load(id: str) -> Accelerator:
         close = [i for i in _table() if key and i.startswith(key)] if len(key) <= 80 else []
         hint = f"; did you mean one of {', '.join(close[:6])}?" if len(close) > 1 else f"; did you mean {close[0]!r}?" if close else nearest(key, _table())
         raise InputError("hardware", id, f"is not in the catalogue{hint or '; `roofline hardware` lists it'}")
+    return _known(key)
+
+
+@lru_cache(maxsize=None)
+def _known(key: str) -> Accelerator:
     return _from_entry(key, _table()[key])
 
 

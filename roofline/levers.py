@@ -217,7 +217,7 @@ def levers(scenario: Scenario, goal: str = "tpot") -> dict:
     Where the scenario does not fit, what makes it fit comes first; among equals the one with fewer chips does.
     in_use: what the scenario already has (fused attention, narrow formats, caching, speculation) and what it would lose without.
     """
-    if goal not in GOALS:
+    if goal not in tuple(GOALS):
         raise InputError("goal", goal, f"must be one of {', '.join(GOALS)}")
     r = resolve(scenario)
     report = evaluate(r)
@@ -312,7 +312,7 @@ def layouts(scenario: Scenario, goal: str = "throughput", most: int = 12) -> dic
     there is no expectation, times are ranked with what their messages cost besides (`messages_s` of a decode step, from
     data/links.toml), since at the limit alone ever more tensor parallelism would always win.
     """
-    if goal not in GOALS:
+    if goal not in tuple(GOALS):
         raise InputError("goal", goal, f"must be one of {', '.join(GOALS)}")
     here = layout_of(scenario)  # its devices and replicas alone: it need not be legal itself
     arch = architecture_of(scenario.model, scenario.config, scenario.read_as)

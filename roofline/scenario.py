@@ -167,6 +167,8 @@ class Scenario:
         >>> Scenario.from_fragment("#s=1&batch=32&colour=red")[1]
         ('the link has a part this version does not know: colour',)
         """
+        if not isinstance(text, str):
+            raise InputError("link", type(text).__name__, "must be text, such as '#s=1&batch=32'")
         text = text.lstrip("#")
         if len(text) > MAX_LINK:
             raise InputError("link", f"{len(text):,} characters", f"must be at most {MAX_LINK:,}")
@@ -308,6 +310,8 @@ def layout_of(s: Scenario) -> Layout:
 
 def resolve(s: Scenario) -> Resolved:
     """Look everything up and check that it goes together. Raises InputError naming the field."""
+    if not isinstance(s, Scenario):
+        raise InputError("scenario", type(s).__name__, "must be a Scenario; Scenario.from_dict makes one of a dict")
     arch = architecture_of(s.model, s.config, s.read_as)
     chip, layout = chip_of(s), layout_of(s)
     parallel.check(layout, arch)

@@ -93,3 +93,12 @@ def test_brackets_that_would_exhaust_a_small_stack_are_refused_before_they_are_p
             resolve(Scenario(config=text))
     with pytest.raises(InputError, match="model_type"):  # brackets inside a text are no nesting
         resolve(Scenario(config='{"a": "' + "[{" * 3000 + '"}'))
+
+
+@pytest.mark.parametrize("wrong", [None, 7, {"model": "llama-3.1-8b"}, "llama-3.1-8b", []])
+def test_what_is_no_scenario_is_refused_in_a_sentence(wrong):
+    with pytest.raises(InputError, match="must be a Scenario"):
+        evaluate(wrong)
+    if not isinstance(wrong, str):
+        with pytest.raises(InputError, match="must be text"):
+            Scenario.from_fragment(wrong)

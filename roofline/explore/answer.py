@@ -55,8 +55,10 @@ class Question:
     limits: tuple = ()
 
     def __post_init__(self):
-        if self.objective not in OBJECTIVES:
+        if self.objective not in tuple(OBJECTIVES):
             raise InputError("objective", self.objective, f"must be one of {', '.join(OBJECTIVES)}")
+        if not isinstance(self.limits, dict) and not (isinstance(self.limits, (tuple, list)) and all(isinstance(x, (tuple, list)) and len(x) == 2 for x in self.limits)):
+            raise InputError("limits", self.limits, 'must be names with values, such as {"tpot": "33 ms"}')
         read = []
         for name, value in self.limits.items() if isinstance(self.limits, dict) else self.limits:
             if name not in LIMITS:

@@ -74,6 +74,8 @@ class Space:
     basis: str = "limit"
 
     def __post_init__(self):
+        if not isinstance(self.base, Scenario):
+            raise InputError("base", type(self.base).__name__, "must be a Scenario")
         put = lambda name, value: object.__setattr__(self, name, value)
         for f in fields(self):
             value = getattr(self, f.name)
@@ -81,6 +83,8 @@ class Space:
                 if len(value) > MAX_VALUES:
                     raise InputError(f.name, f"{len(value):,} values", f"must be at most {MAX_VALUES:,}")
                 put(f.name, tuple(value))
+            elif isinstance(f.default, tuple) and not hasattr(value, "__iter__") and not isinstance(value, int) or f.name == "chips" and not isinstance(value, (list, tuple)):
+                raise InputError(f.name, value, "must be a list of values")
         put("devices", _numbers(self.devices, "devices", 1, 65536))
         if len(self.devices) > MAX_DEVICES:
             raise InputError("devices", f"{len(self.devices):,} values", f"must be at most {MAX_DEVICES}")

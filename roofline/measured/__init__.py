@@ -36,10 +36,10 @@ from .text import MAX_LINES, collapse, cut_tail, decode, lines_of, plain
 __all__ = ["Reading", "read"]
 
 
-def read(data: bytes, name: str = "") -> Reading:
+def read(data: bytes | str, name: str = "") -> Reading:
     """Read one benchmark or profiler output, whatever its encoding, quoting and noise.
 
-    Args: data: the file [bytes, at most 16 MiB]; name: its name, for messages only.
+    Args: data: the file [bytes, at most 16 MiB], or its text; name: its name, for messages only.
     Returns a Reading: units of the metrics are token/s, req/s, ms, s, ns, B, GB/s (1e9 B/s), GFLOP/s, %.
     Raises InputError when the text is not a benchmark's, is damaged beyond use, holds no usable figure, or is hostile.
 
@@ -49,7 +49,11 @@ def read(data: bytes, name: str = "") -> Reading:
     ('llama-bench', 'Q4_0', 'decode_tps', 131.64)
     """
     shown = re.split(r"[\\/]", name)[-1] or "input"
-    text = decode(data, shown)
+    if isinstance(data, str):
+        data = data.encode("utf-8", "replace")
+    if not isinstance(data, (bytes, bytearray)):
+        raise InputError("file", type(data).__name__, "must be the bytes or the text of a benchmark's output")
+    text = decode(bytes(data), shown)
     short, counts = collapse(text)
     is_json = text.lstrip()[:1] in ("{", "[")
     jsonish.guard(text if is_json else short, shown)
