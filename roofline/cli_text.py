@@ -37,7 +37,7 @@ def estimate(report) -> str:
     lines += table(list(figure_rows(data)), ("", "at most", "to expect"), left=(0, 2)) + [""]
     phases = [(name, p["flops"], p["bytes"], p["intensity"].replace("FLOP/B", ""), BOUNDS.get(p["bound"], "no time"), p["limit"], p["expected"])
               for name, p in ((p["phase"], p) for p in view.points(data))]
-    lines += table(phases, ("", "work", "moves", "FLOP/byte", "", "at least", "to expect"), left=(0, 4)) + [""]
+    lines += table(phases, ("", "work", "moves, activations too", "FLOP/byte", "", "at least", "to expect"), left=(0, 4)) + [""]
     copies = f" in {mem['kv_bytes_stored'] / mem['kv_bytes']:.3g} copies" if mem["kv_bytes_stored"] > 1.001 * mem["kv_bytes"] else ""
     fit = {True: "fits", False: "does not fit", None: "unknown fit"}[mem["fits"]]
     room = [f"{words} {view.whole(mem[key])}" for key, words in (("max_batch", "largest batch"), ("max_context", "longest context"), ("min_devices", "fewest chips")) if mem[key]]
