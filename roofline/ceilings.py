@@ -80,10 +80,9 @@ def _backends(device: str, backend: str) -> list:
                 found.append(make())
             except ImportError:
                 if backend == name or device == "cuda":
-                    extra = "trace" if name == "torch" else "explore"
-                    raise InputError("backend", name, f"is not installed; `pip install 'roofline[{extra}]'`") from None
+                    raise InputError("backend", name, f"is not installed; `pip install {name}`") from None
     if not found:
-        raise InputError("backend", "auto", "finds neither torch nor NumPy; `pip install 'roofline[explore]'` is the smaller")
+        raise InputError("backend", "auto", "finds neither torch nor NumPy; `pip install numpy` is the smaller")
     return found
 
 

@@ -133,7 +133,7 @@ def _numpy(name: str):
     except ModuleNotFoundError as error:
         if error.name != "numpy":
             raise
-        raise InputError("explore", "numpy", "is not installed; exploring needs it: pip install 'roofline[explore]'") from None
+        raise InputError("explore", "numpy", "is not installed; exploring needs it: pip install numpy") from None
 
 
 QUIET = 2_000_000  # configurations: fewer are tried before a message could be read

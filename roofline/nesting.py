@@ -28,3 +28,25 @@ def too_deep(text: str, most: int = MOST) -> bool:
             return True
         depth = max(depth, 0)  # a stray bracket among log lines closes nothing
     return False
+
+
+_TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*+"?|[\[{\]}]')
+
+
+def opens_deep(text: str, start: int, most: int = MOST) -> bool:
+    """Whether the value that opens at `start` nests more than `most` deep; it is read no further than its own end.
+
+    >>> opens_deep('[ info {"a": [1]}', 7), opens_deep("x" + '[{"a":' * 200, 1)
+    (False, True)
+    """
+    depth = 0
+    for token in _TOKEN.finditer(text, start):
+        if token[0] in "[{":
+            depth += 1
+            if depth > most:
+                return True
+        elif token[0] in "]}":
+            depth -= 1
+            if depth <= 0:
+                return False
+    return False

@@ -113,6 +113,11 @@ def figures(report: dict) -> list:
     times = lambda key, phase: _figure(key, serving[key + "_s"], serving[f"expected_{key}_s"], phase, seconds)
     rates = lambda key, field: _figure(key, serving[field], serving["expected_" + field], decode, _rate, inverse=True)
     rows = [times("ttft", prefill), times("tpot", decode), rates("user", "tokens_per_s_per_user"), rates("total", "tokens_per_s")]
+    # What a prompt waits that does not come with the whole batch, as in continuous batching.
+    which = "expected" if serving["expected_ttft_alone_s"] else "limit"
+    alone = serving["expected_ttft_alone_s"] or serving["ttft_alone_s"]
+    if alone and alone < 0.99 * (serving["expected_ttft_s"] if which == "expected" else serving["ttft_s"]):
+        rows[0]["alone"] = {"basis": which, "value": seconds(alone)}
     share = None if mem["available_bytes"] in (None, 0) else mem["total_bytes"] / mem["available_bytes"]
     rows.append({"key": "memory", "value": bytes_(mem["total_bytes"]), "of": None if mem["available_bytes"] is None else bytes_(mem["available_bytes"]),
                  "share": share, "role": "misfit" if mem["fits"] is False else "plain"})

@@ -195,6 +195,16 @@ class TestLimits:
         assert len(reading.rows) == 2000 and any(w.startswith("too_many_rows") for w in reading.warnings)
 
 
+def test_a_value_that_nests_deep_among_log_lines_is_never_parsed():
+    """The parser recurses; in the browser that takes the engine down. Open brackets of log lines alone are no nesting."""
+    bomb = 'INFO start [\n' + '[{"a":' * 3000 + "1" + "}]" * 3000
+    with pytest.raises(InputError, match="deep"):
+        read(bomb.encode(), "log.txt")
+    loose = "".join(f"[ step {i}\n" for i in range(400)) + '{"request_throughput": 2.5, "output_throughput": 320.0, "mean_ttft_ms": 80.0, "mean_tpot_ms": 9.0, "completed": 100}\n'
+    assert read(loose.encode(), "log.txt").rows
+
+
+
 class TestMeaning:
     """The traps: what tokens/s means, sums over a batch, units, locale, decoys, missing facts."""
 

@@ -87,7 +87,7 @@ def test_an_unknown_part_is_refused():
         serving(DENSE, "kitchen")
 
 
-@pytest.mark.parametrize("change", [{}, {"draft": 3}, {"batch": 8, "prefill_hardware": "h100-sxm", "prefill_devices": 2}, {"devices": 2, "dp": 2, "tp": 1}])
+@pytest.mark.parametrize("change", [{}, {"draft": 3}, {"batch": 8, "prefill_hardware": "h100-sxm", "prefill_devices": 2}, {"devices": 2, "dp": 2, "tp": 1}, {"batch": 32}])
 def test_the_strip_of_figures_says_what_serving_says(change):
     """Drafts divide the step among the tokens it yields and a pool of its own takes the prompt, at the limit and in the expectation alike."""
     from roofline import view
@@ -98,3 +98,8 @@ def test_the_strip_of_figures_says_what_serving_says(change):
         assert strip[key]["value"] == write(serving[field])
         assert strip[key]["expected"]["value"] == write(serving["expected_" + field])
     assert strip["cost"]["expected"]["value"] == view._dollars(report["cost"]["expected_usd_per_million_output_tokens"])
+    # A prompt that comes by itself waits less than all prompts of a batch read at once, which is told where it differs.
+    together = report["scenario"].get("batch", 1) > 1 and not report["scenario"].get("prefill_hardware")
+    assert ("alone" in strip["ttft"]) == together
+    if together:
+        assert strip["ttft"]["alone"] == {"basis": "expected", "value": view.seconds(serving["expected_ttft_alone_s"])}

@@ -10,13 +10,14 @@ import warnings
 from dataclasses import dataclass
 
 from ..errors import InputError
-from ..nesting import too_deep
+from ..nesting import opens_deep, too_deep
 from .values import Decimal
 
 _DEEP = (re.compile(r"[\[{](?:\s*[\[{]){149}"), re.compile(r"\{\s*\"[^\"]{0,80}\"\s*:\s*(?:\{\s*\"[^\"]{0,80}\"\s*:\s*){99}"))
 _STARTS_AS_JSON = re.compile(r"\ufeff?\s*[\[{]\s*[\"{\[]")
 _LONG_NUMBER = re.compile(r"\d{400}")
 MAX_VALUES = 50_000
+LEVELS = 150
 
 
 @dataclass
@@ -30,7 +31,7 @@ class Json:
 def guard(text: str, name: str) -> None:
     """Refuse nesting and numbers that only a hostile file holds. Raises InputError."""
     # Log lines may leave brackets open (colours, progress bars), so depth is counted only where the text is JSON from its start.
-    if any(pattern.search(text) for pattern in _DEEP) or _STARTS_AS_JSON.match(text) and too_deep(text, 150):
+    if any(pattern.search(text) for pattern in _DEEP) or _STARTS_AS_JSON.match(text) and too_deep(text, LEVELS):
         raise InputError("file", name, "nests deeper than the limit of 150 levels; give the benchmark's own output")
     if _LONG_NUMBER.search(text):
         raise InputError("file", name, "holds a number longer than the limit of 400 digits; give the benchmark's own output")
@@ -66,7 +67,7 @@ def find(text: str, name: str = "input") -> Json:
         found = _json_lines(lines, exact)
         if found.values:
             return found
-    return _scan(body, exact)
+    return _scan(body, exact, name)
 
 
 def _flat(value) -> list:
@@ -82,6 +83,9 @@ def _json_lines(lines: list[str], exact: bool) -> Json:
         if line[:1] not in "{[" or line in seen:
             continue
         seen.add(line)
+        if too_deep(line, LEVELS):
+            damaged = True
+            continue
         try:
             found.extend(_flat(_load(line, exact)))
         except (ValueError, RecursionError):
@@ -91,11 +95,12 @@ def _json_lines(lines: list[str], exact: bool) -> Json:
     return Json(found, damaged)
 
 
-def _scan(body: str, exact: bool) -> Json:
+def _scan(body: str, exact: bool, name: str) -> Json:
     """Decode values one after another where an opening bracket starts a line or follows a label."""
     decoder = json.JSONDecoder(parse_float=Decimal if exact else float)
     found: list = []
     damaged = False
+    deep = too_deep(body, LEVELS)  # or log lines leave brackets open; only then each value is looked at
     at = tries = 0
     opening = re.compile(r"[\[{](?=\s*[\"{\[\]}'\d-])")
     while len(found) < MAX_VALUES and tries < 60:
@@ -103,6 +108,8 @@ def _scan(body: str, exact: bool) -> Json:
         if not match:
             break
         start = match.start()
+        if deep and opens_deep(body, start, LEVELS):
+            raise InputError("file", name, f"nests deeper than the limit of {LEVELS} levels; give the benchmark's own output")
         try:
             value, at = decoder.raw_decode(body, start)
             if isinstance(value, (dict, list)) and value and not (isinstance(value, list) and not any(isinstance(v, dict) for v in value)):

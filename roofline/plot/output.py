@@ -47,7 +47,7 @@ def to_html(chart: Chart) -> str:
 
         from .. import charts
     except ImportError:
-        raise InputError("output", "html", "needs Bokeh; `pip install 'roofline[charts]'`, or write an .svg, which needs nothing") from None
+        raise InputError("output", "html", "needs Bokeh; `pip install bokeh`, or write an .svg, which needs nothing") from None
     colors = palette(chart.theme)
     plot = charts.roofline_figure(columns=layout(chart), palette=colors, x_label=chart.x_label, y_label=chart.y_label)
     plot.sizing_mode, plot.height, plot.toolbar_location = "stretch_width", chart.height - 60, "right"

@@ -187,7 +187,7 @@ def png(scene: Scene, scale: float = 2.0) -> bytes:
     try:
         from PIL import Image, ImageDraw
     except ImportError:
-        raise InputError("output", "png", "needs Pillow; `pip install 'roofline[charts]'`, or write an .svg, which needs nothing") from None
+        raise InputError("output", "png", "needs Pillow; `pip install pillow`, or write an .svg, which needs nothing") from None
     k = scale * 2  # drawn twice as large again, then scaled down, so that edges are smooth
     size = (round(scene.width * k), round(scene.height * k))
     image = Image.new("RGB", size, scene.background or "#ffffff")

@@ -35,7 +35,7 @@ except ImportError:  # the rest of the package works without torch
 def require_torch():
     """The torch module, or a refusal that says how to get it."""
     if torch is None:
-        raise InputError("torch", "missing", "tracing runs your model under PyTorch; install it with `pip install 'roofline[trace]'` (2.4 or newer)")
+        raise InputError("torch", "missing", "tracing runs your model under PyTorch; install it with `pip install torch` (2.4 or newer)")
     return torch
 
 

@@ -13,7 +13,8 @@ export function showFigures(view, explain) {
       : f.key === "memory" ? h("small", {}, f.of ? t("figure.memory.of", { of: f.of }) : t("figure.memory.unknown"))
         : h("small", {}, f.value === "–" ? [] : rich(`figure.${f.key}.note`));
     const bar = f.share !== undefined && f.share !== null ? h("span", { class: `meter ${f.role}`, "aria-hidden": "true" }, h("i", { style: { width: `${Math.min(100, 100 * f.share)}%` } })) : null;
-    return h("div", { class: "cell" }, h("dt", { title: t(`figure.${f.key}.gloss`) }, label), h("dd", {}, value, bar, more));
+    const alone = f.alone ? h("small", {}, t(`figure.alone.${f.alone.basis}`, f.alone).replaceAll("\u2009", "\u202f")) : null;
+    return h("div", { class: "cell" }, h("dt", { title: t(`figure.${f.key}.gloss`) }, label), h("dd", {}, value, bar, more, alone));
   }));
 }
 

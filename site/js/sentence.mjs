@@ -30,8 +30,9 @@ export class Sentence {
     // A select as wide as its choice: the text shows, the select lies over it.
     this.weightsText = h("span", { "aria-hidden": "true" });
     this.weights = h("select", { id: "s-weights", "aria-label": t("field.weights"), onchange: () => state.set({ weights: this.weights.value }) });
+    this.requests = h("span");
     const weights = h("span", { class: "inline over" }, this.weightsText, this.weights);
-    fill($("sentence"), h("span", { class: "ask" }, ...rich("sentence.question", { ...this.controls, weights })), " ", this.tell);
+    fill($("sentence"), h("span", { class: "ask" }, ...rich("sentence.question", { ...this.controls, weights, requests: this.requests })), " ", this.tell);
     this.show();
   }
 
@@ -48,6 +49,7 @@ export class Sentence {
       if (document.activeElement !== input && input.value !== this.state.get(name)) input.value = this.state.get(name);
       this.fit(input);
     }
+    this.requests.textContent = t((numbers.batch.value || numbers.batch.placeholder).trim() === "1" ? "sentence.request" : "sentence.requests");
     this.question.options(this.weights, "weights", this.state.get("weights"));
     this.weightsText.textContent = this.shownWeights(this.weights.selectedOptions[0]?.textContent ?? "");
   }

@@ -307,3 +307,14 @@ def test_a_sweep_on_linear_axes(page):
     assert "LinearScale" in page.evaluate("roofline.charts.find((c) => c.name === 'sweep_linear').plot.x_scale.type")
     page.locator("#panel-sweep").get_by_role("button", name="Log").click()
     until(page, "!document.getElementById('sweep').hidden")
+
+
+def test_one_request_is_not_many(page):
+    """The sentence counts in words: 1 request, 2 requests, and 1 again where the field is left empty."""
+    for typed, words in (("2", "requests of"), ("1", "1 request of"), ("", "request of")):
+        page.evaluate("(batch) => roofline.state.set({ batch })", typed)
+        settled(page)
+        assert words in " ".join(sentence(page).split()), typed
+    page.evaluate("roofline.state.set({ batch: '32' })")
+    settled(page)
+    assert "one prompt alone about" in page.inner_text("#figures") and "Cost per 1M tokens" in page.inner_text("#figures")
