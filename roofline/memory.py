@@ -162,6 +162,12 @@ def demand(arch: Architecture, weights, kv, *, batch, prompt, output, layout: La
             activation_bytes(arch, batch / layout.pp, prompt, layout.tp) * layout.pp, overhead * group)
 
 
+def fits(arch: Architecture, weights, kv, *, batch, layout: Layout, memory_bytes: float, utilisation: float = 1.0, **more) -> bool:
+    """Whether `footprint` of the same arguments fits, without looking for the edge."""
+    stored, each, working, other = demand(arch, weights, kv, batch=batch, layout=layout, **more)
+    return stored + each * batch + working + other <= memory_bytes * (layout.tp * layout.pp) * utilisation
+
+
 def footprint(arch: Architecture, weights, kv, *, batch: int, prompt: int, output: int, layout: Layout, memory_bytes: float | None,
               utilisation: float = 1.0, overhead: float = 0.0, block: int = 1, offload: float = 0.0, offload_kv: float = 0.0, draft: Draft | None = None) -> dict:
     """The `memory` part of a Report, for one replica: parts, total, whether it fits, and the largest that would.
@@ -216,7 +222,10 @@ def _most(holds, high: int) -> int:
     """The largest whole number from 0 to `high` that holds; what holds for a number holds for all below it."""
     if high <= 0 or holds(high):
         return max(0, high)
-    low = 0
+    low, step = max(0, high - 1), 1
+    while low and not holds(low):  # the edge is most often near
+        high, step = low, 4 * step
+        low = max(0, high - step)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if holds(middle) else (low, middle)

@@ -85,7 +85,7 @@ def evaluate(scenario: Scenario | Resolved) -> Report:
         arch, r.weights, r.kv, batch=s.batch, prompt=s.prompt, output=s.output, layout=layout, memory_bytes=chip.memory_bytes, utilisation=s.utilisation if s.utilisation < 1 else None,
         block=s.block if s.block > 1 else None, overhead=s.overhead or None, chunk=s.chunk or None, offload=s.offload, draft=draft, a100=chip.id.startswith("a100"))
     if mem["fits"] is False:
-        mem["ways"] = ways_to_fit(r)
+        mem["ways"] = ways_to_fit(r, mem)
         warnings.append({"code": "memory", "text": sentence(r, mem, mem["ways"])})
     if chip.cache_bytes and mem["weights_bytes_per_device"] < chip.cache_bytes:
         warnings.append({"code": "cache", "text": f"The weights on a chip ({format_quantity(mem['weights_bytes_per_device'], 'B')}) are fewer than its last cache holds ({format_quantity(chip.cache_bytes, 'B')}): "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from . import formats, memory, parallel
 from .errors import InputError
@@ -11,39 +12,40 @@ from .scenario import Resolved
 from .units import format_quantity
 
 
-def ways_to_fit(r: Resolved) -> list:
+def ways_to_fit(r: Resolved, now: dict | None = None) -> list:
     """Single changes that make a scenario fit: [{"change": Scenario fields, "text"}], the least disturbing first; [] if it fits or is unknown.
 
     Tried: a smaller batch, a shorter prompt, FP8 and INT4 weights, an FP8 cache, and the fewest chips of which a legal layout of
-    one replica fits.
+    one replica fits. now: the scenario's own `memory.footprint`, if it is at hand.
     """
     s = r.scenario
     if r.chip.memory_bytes is None:
         return []
 
-    def asked(batch=s.batch, prompt=s.prompt, weights=r.weights, kv=r.kv, layout=r.layout):
-        return memory.footprint(r.arch, weights, kv, batch=batch, prompt=prompt, output=s.output, layout=layout, memory_bytes=r.chip.memory_bytes,
-                                utilisation=s.utilisation, overhead=s.overhead, block=s.block, offload=s.offload, offload_kv=s.offload_kv, draft=memory.draft_of(r.arch, weights, s.draft, r.drafter))
+    def asked(answer, batch=s.batch, prompt=s.prompt, weights=r.weights, kv=r.kv, layout=r.layout):
+        return answer(r.arch, weights, kv, batch=batch, prompt=prompt, output=s.output, layout=layout, memory_bytes=r.chip.memory_bytes,
+                      utilisation=s.utilisation, overhead=s.overhead, block=s.block, offload=s.offload, offload_kv=s.offload_kv, draft=memory.draft_of(r.arch, weights, s.draft, r.drafter))
 
-    now = asked()
+    fits = partial(asked, memory.fits)
+    now = now or asked(memory.footprint)
     if now["fits"]:
         return []
     found = []
     add = lambda change, text: found.append({"change": change, "text": text})
     batch = now["max_batch"] or 0
-    if 1 <= batch < s.batch and asked(batch=batch)["fits"]:
+    if 1 <= batch < s.batch and fits(batch=batch):
         add({"batch": batch}, f"a batch of {batch:,} fits")
-    context = _longest_prompt(asked, s.prompt)
+    context = _longest_prompt(fits, s.prompt)
     if context:
         add({"prompt": context}, f"prompts of {context:,} tokens fit")
-    if r.kv.bits > 8 and asked(kv=formats.parse("fp8", "kv"))["fits"]:
+    if r.kv.bits > 8 and fits(kv=formats.parse("fp8", "kv")):
         add({"kv": "fp8"}, "an FP8 cache fits")
     for name in ("fp8", "int4"):
         smaller = formats.parse(name)
-        if sum(formats.weight_bytes(r.arch, smaller)) < now["weights_bytes"] and asked(weights=smaller)["fits"]:
+        if sum(formats.weight_bytes(r.arch, smaller)) < now["weights_bytes"] and fits(weights=smaller):
             add({"weights": name}, f"{name.upper()} weights fit")
             break
-    fewest = _fewest(r, asked, now["min_devices"])
+    fewest = _fewest(r, fits, now["min_devices"])
     if fewest:
         tp, pp = fewest.tp, fewest.pp
         add({"devices": fewest.devices, "tp": tp, "pp": pp, "dp": fewest.dp, "ep": None},
@@ -51,16 +53,16 @@ def ways_to_fit(r: Resolved) -> list:
     return found
 
 
-def _longest_prompt(asked, prompt: int) -> int:
+def _longest_prompt(fits, prompt: int) -> int:
     """The longest prompt below `prompt` that fits; 0 if none does."""
     low, high = 0, prompt
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if asked(prompt=middle)["fits"] else (low, middle)
+        low, high = (middle, high) if fits(prompt=middle) else (low, middle)
     return low
 
 
-def _fewest(r: Resolved, asked, least: int):
+def _fewest(r: Resolved, fits, least: int):
     """The fewest chips of which a layout of one replica fits: tensor parallel inside the fast links first, then pipeline stages of such groups; None if none is found."""
     domain = fabric_of(r.chip, r.scenario.network).domain
     legal = []
@@ -73,7 +75,7 @@ def _fewest(r: Resolved, asked, least: int):
         legal.append(layout)
     whole = legal[-1]
     deep = (replace(whole, pp=n) for n in range(2, min(r.arch.layer_count, 8 * least) + 1))
-    return next((layout for layout in (*legal, *deep) if layout.devices // layout.dp >= least and asked(layout=layout)["fits"]), None)
+    return next((layout for layout in (*legal, *deep) if layout.devices // layout.dp >= least and fits(layout=layout)), None)
 
 
 def sentence(r: Resolved, mem: dict, ways: list) -> str:
