@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..errors import InputError
 from .dense import TWO_NORMS
-from .moe import granite_ffn, others
+from .moe import granite_ffn, others, shared_moe
 from .parts import BF16, RECURRENT, Build
 from .registry import family
 
@@ -53,15 +53,7 @@ def qwen3_next(m: Build):
         if dense:
             m.gated_mlp(layers=dense)
         if sparse:
-            m.moe(
-                c.int("num_experts"),
-                c.int("num_experts_per_tok"),
-                c.int("moe_intermediate_size"),
-                layers=sparse,
-                shared="mlp.shared_expert.",
-                shared_ff=c.int("shared_expert_intermediate_size"),
-                shared_gate=True,
-            )
+            shared_moe(m, layers=sparse, shared_gate=True)
     m.norm(*TWO_NORMS)
 
 
@@ -131,9 +123,26 @@ def olmo_hybrid(m: Build):
     m.norm("post_feedforward_layernorm", layers=full)
 
 
+def kimi_delta(m: Build, linear: tuple, heads: int, d: int, kernel: int, *, forget: str = "", whole: bool = False):
+    """Kimi delta attention: q, k and v of heads x d, a short convolution, a state of d x d a head, a forget and an output gate.
+
+    The gates go through d values each (two matrices), or are one whole matrix. forget: the module that holds the forget gate.
+    """
+    h, width, p = m.hidden, heads * d, "self_attn."
+    gate = lambda name: [(name + "_proj", width, h)] if whole else [(name + "_a_proj", d, h), (name + "_b_proj", width, d)]
+    inputs = [(name, width, h) for name in ("q_proj", "k_proj", "v_proj")]
+    for name, rows, cols in (*inputs, *gate(forget + "f"), ("b_proj", heads, h), *gate("g"), ("o_proj", h, width)):
+        m.linear(p + name, RECURRENT, rows, cols, layers=linear)
+    m.vector(p + "conv1d", RECURRENT, 3 * width * kernel, layers=linear)
+    m.vector(p + forget + "dt_bias", RECURRENT, width, layers=linear)
+    m.vector(p + forget + "A_log", RECURRENT, heads, layers=linear)
+    m.norm(p + "o_norm", size=d, layers=linear)
+    m.delta_state("kimi delta attention", 3 * width, kernel, heads, d, d, linear)
+
+
 @family("kimi_linear")
 def kimi_linear(m: Build):
-    c, h = m.c, m.hidden
+    c = m.c
     m.embed(tied=False)
     own = c.sub("linear_attn_config", "")
     given = own.raw if own else {}
@@ -147,24 +156,7 @@ def kimi_linear(m: Build):
     d = own.int("head_dim") if "head_dim" in given else c.int("linear_head_dim")
     kernel = own.int("short_conv_kernel_size") if "short_conv_kernel_size" in given else c.int("linear_conv_kernel_dim")
     m.mla(layers=full, bias=c.flag("attention_bias"))
-    width, p = heads * d, "self_attn."
-    for name, rows, cols in (
-        ("q_proj", width, h),
-        ("k_proj", width, h),
-        ("v_proj", width, h),
-        ("f_a_proj", d, h),
-        ("f_b_proj", width, d),
-        ("b_proj", heads, h),
-        ("g_a_proj", d, h),
-        ("g_b_proj", width, d),
-        ("o_proj", h, width),
-    ):
-        m.linear(p + name, RECURRENT, rows, cols, layers=linear)
-    m.vector(p + "conv1d", RECURRENT, 3 * width * kernel, layers=linear)
-    m.vector(p + "dt_bias", RECURRENT, width, layers=linear)
-    m.vector(p + "A_log", RECURRENT, heads, layers=linear)
-    m.norm(p + "o_norm", size=d, layers=linear)
-    m.delta_state("kimi delta attention", 3 * width, kernel, heads, d, d, linear)
+    kimi_delta(m, linear, heads, d, kernel)
     first = c.int("first_k_dense_replace", 0, fallback=1)
     kinds = c.kinds("mlp_layer_types", m.n, lambda i: "dense" if i < first else "sparse", ("dense", "sparse"))
     dense, sparse = m.where(lambda i: kinds[i] == "dense"), m.where(lambda i: kinds[i] == "sparse")

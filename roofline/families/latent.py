@@ -5,11 +5,12 @@ from __future__ import annotations
 from ..errors import InputError
 from . import vision
 from .dense import TWO_NORMS
+from .hybrid import kimi_delta
 from .moe import mlp_by_kind, others
-from .parts import ATTN, RECURRENT, Build
+from .parts import ATTN, Build
 from .reader import Reader
 from .registry import family
-from .wrappers import absent, language, tower
+from .wrappers import absent, language, roughly_seen, tower
 
 DENSE_SPARSE = ("dense", "sparse")
 
@@ -55,22 +56,6 @@ def latent(
     m.linear(p + "o_proj", ATTN, h, heads * v, layers=layers, bias=bias)
 
 
-def latent_core(m: Build, layers: tuple, *, heads: int, rank: int, rope: int, nope: int, v: int, **more):
-    """The core over a cached latent and its shared rotary key."""
-    more.setdefault("kind", "mla")
-    m.core(
-        layers=layers,
-        heads=heads,
-        kv=1,
-        d=nope + rope,
-        v=v,
-        kv_elements=rank + rope,
-        decode_qk_dim=rank + rope,
-        decode_v_dim=rank,
-        **more,
-    )
-
-
 def hyper(m: Build, rows: int, scales: int, streams: int):
     """Hyper-connections: the residual runs in several streams that small learned matrices mix before and after each part."""
     for name in ("attn_hc", "ffn_hc"):
@@ -104,11 +89,7 @@ def hy_v4(m: Build):
 
 @family("hy_v4_vl")
 def hy_v4_vl(m: Build):
-    top = language(m, "hy_v4_vl_text")
-    v = tower(top, "hy_v4_vl_vision")
-    if v is None:
-        return absent(m)
-    vision.roughly(m, v, m.hidden)
+    roughly_seen(m, "hy_v4_vl")
 
 
 @family("mistral_large4_text")
@@ -135,7 +116,7 @@ def mistral_large4_text(m: Build):
             latent(m, here, q_lora=None, bias=c.flag("attention_bias"), **sizes)
         for group, more in ((full, index_core(m)), (follow, {})):
             layers = tuple(i for i in here if i in set(group))
-            latent_core(m, layers, topk=c.int("index_topk"), kind="sparse", **sizes, **more)
+            m.latent_core(layers=layers, topk=c.int("index_topk"), kind="sparse", **sizes, **more)
     ih, idim, p = c.int("index_n_heads"), c.int("index_head_dim"), "self_attn.indexer."
     m.linear(p + "wq_b", ATTN, ih * idim, h, layers=full)
     m.linear(p + "wk", ATTN, idim, h, layers=full)
@@ -217,9 +198,8 @@ def dots3_note_text(m: Build):
         if kind == "indexed_attention":
             index = index_core(m)
             # The reference keeps the indexer's keys in 32 bits; an engine keeps them in 16 or fewer.
-            latent_core(
-                m,
-                layers,
+            m.latent_core(
+                layers=layers,
                 topk=c.int("index_topk"),
                 kind="sparse",
                 reference_elements=rank + rope + index["index_elements"],
@@ -228,7 +208,7 @@ def dots3_note_text(m: Build):
             )
             m.indexer(layers=layers)
         else:
-            latent_core(m, layers, window=window if kind == "sliding_attention" else None, **own)
+            m.latent_core(layers=layers, window=window if kind == "sliding_attention" else None, **own)
     first, freq = c.int("first_k_dense_replace", 0, fallback=1), c.get("moe_layer_freq", 1)
     listed = c.items("moe_layer_freq", m.n) if isinstance(freq, list) else None
     step = 1 if listed else c.int("moe_layer_freq", fallback=1)
@@ -274,32 +254,15 @@ def glm5_next_text(m: Build):
         size("linear_head_dim", "head_dim"),
         size("linear_conv_kernel_dim", "short_conv_kernel_size"),
     )
-    width, p = heads * d, "self_attn."
-    for name, rows, cols in (
-        ("q_proj", width, h),
-        ("k_proj", width, h),
-        ("v_proj", width, h),
-        ("forget_gate.f_a_proj", d, h),
-        ("forget_gate.f_b_proj", width, d),
-        ("b_proj", heads, h),
-        ("g_a_proj", d, h),
-        ("g_b_proj", width, d),
-        ("o_proj", h, width),
-    ):
-        m.linear(p + name, RECURRENT, rows, cols, layers=linear)
-    m.vector(p + "conv1d", RECURRENT, 3 * width * kernel, layers=linear)
-    m.vector(p + "forget_gate.dt_bias", RECURRENT, width, layers=linear)
-    m.vector(p + "forget_gate.A_log", RECURRENT, heads, layers=linear)
-    m.norm(p + "o_norm", size=d, layers=linear)
-    m.delta_state("kimi delta attention", 3 * width, kernel, heads, d, d, linear)
+    kimi_delta(m, linear, heads, d, kernel, forget="forget_gate.")
     attended = set(others(m, linear))
     full, follow = (tuple(i for i in group if i in attended) for group in indexer_kinds(m))
     more = {"bias": c.flag("attention_bias"), "topk": c.int("index_topk"), "kind": "sparse"}
     if full:
         m.mla(layers=full, **more, **index_core(m))
         m.indexer(layers=full)
-        m.vector(p + "indexer.index_kpool_compress_ape", ATTN, c.int("index_kpool") * c.int("index_head_dim"), layers=full)
-        m.linear(p + "indexer.index_kpool_compress_gate", ATTN, c.int("index_head_dim"), h, layers=full)
+        m.vector("self_attn.indexer.index_kpool_compress_ape", ATTN, c.int("index_kpool") * c.int("index_head_dim"), layers=full)
+        m.linear("self_attn.indexer.index_kpool_compress_gate", ATTN, c.int("index_head_dim"), h, layers=full)
     if follow:
         m.mla(layers=follow, **more)
     streams = c.int("hc_mult", 1, 64)
@@ -310,11 +273,7 @@ def glm5_next_text(m: Build):
 
 @family("glm5_next")
 def glm5_next(m: Build):
-    top = language(m, "glm5_next_text")
-    v = tower(top, "glm5_next_vision")
-    if v is None:
-        return absent(m)
-    vision.roughly(m, v, m.hidden)
+    roughly_seen(m, "glm5_next")
 
 
 @family("axk2")
@@ -334,8 +293,8 @@ def axk2(m: Build):
     m.linear(p + "kv_b_proj", ATTN, m.heads * (nope + v), rank)
     m.linear(p + "o_proj", ATTN, h, m.heads * v, bias=bias)
     m.indexer()
-    latent_core(
-        m, m.all, heads=m.heads, rank=rank, rope=rope, nope=nope, v=v, topk=c.int("index_topk"), kind="sparse", **index_core(m)
+    m.latent_core(
+        layers=m.all, heads=m.heads, rank=rank, rope=rope, nope=nope, v=v, topk=c.int("index_topk"), kind="sparse", **index_core(m)
     )
     first, step = c.int("first_k_dense_replace", 0, fallback=1), c.int("moe_layer_freq", fallback=1)
     kinds = c.kinds("mlp_layer_types", m.n, lambda i: "sparse" if i >= first and i % step == 0 else "dense", DENSE_SPARSE)

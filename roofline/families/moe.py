@@ -37,6 +37,14 @@ def mlp_by_kind(m: Build, kinds: list, **more):
         )
 
 
+def shared_moe(m: Build, **more):
+    """Qwen's experts: routed ones, and a shared one of its own width (with `shared_gate`, weighed for each token)."""
+    c = m.c
+    m.moe(
+        c.int("num_experts"), c.int("num_experts_per_tok"), c.int("moe_intermediate_size"), shared="mlp.shared_expert.", shared_ff=c.int("shared_expert_intermediate_size"), **more
+    )
+
+
 @family("mixtral", "minimax_m2", "phimoe")
 def mixtral(m: Build):
     c = m.c

@@ -8,7 +8,7 @@ from ..errors import InputError
 from . import vision
 from .dense import SLIDING, TWO_NORMS
 from .hybrid import MIXED
-from .moe import experts_by_kind, others
+from .moe import experts_by_kind, others, shared_moe
 from .parts import ATTN, BF16, FP32, RECURRENT, Build
 from .registry import family
 from .wrappers import absent, language, tower
@@ -36,14 +36,7 @@ def flint(m: Build):
     step = c.int("decoder_sparse_step")
     layers = m.where(lambda i: i not in plain and (i + 1) % step == 0)
     m.gated_mlp(layers=others(m, layers))
-    m.moe(
-        c.int("num_experts"),
-        c.int("num_experts_per_tok"),
-        c.int("moe_intermediate_size"),
-        layers=layers,
-        shared="mlp.shared_expert.",
-        shared_ff=c.int("shared_expert_intermediate_size"),
-    )
+    shared_moe(m, layers=layers)
     m.norm(*TWO_NORMS)
 
 
@@ -113,13 +106,7 @@ def lara_mini(m: Build):
         m.core(layers=m.where(lambda i: kinds[i] == kind), window=window)
     m.gqa(layers=others(m, linear), qk_norm="head", bias=c.flag("attention_bias"), core=False)
     delta_net(m, linear)
-    m.moe(
-        c.int("num_experts"),
-        c.int("num_experts_per_tok"),
-        c.int("moe_intermediate_size"),
-        shared="mlp.shared_expert.",
-        shared_ff=c.int("shared_expert_intermediate_size"),
-    )
+    shared_moe(m)
     m.norm(*TWO_NORMS)
 
 
@@ -266,14 +253,7 @@ def qwen4_exp_text(m: Build):
         m.linear("self_attn.indexer.index_qk_proj", ATTN, (ih + ik) * d, h, layers=full)
         m.norm("self_attn.indexer.q_layernorm", "self_attn.indexer.k_layernorm", size=d, layers=full)
         m.notes.append(f"Blocks of {ratio} tokens are indexed by one key made of theirs.")
-    m.moe(
-        c.int("num_experts"),
-        c.int("num_experts_per_tok"),
-        c.int("moe_intermediate_size"),
-        shared="mlp.shared_expert.",
-        shared_ff=c.int("shared_expert_intermediate_size"),
-        shared_gate=True,
-    )
+    shared_moe(m, shared_gate=True)
     streams, rank = c.int("hc_count", 2, 64), c.int("hc_lowrank")
     wide = streams * h
     for name in ("attn_hyper_connection.", "mlp_hyper_connection."):

@@ -116,18 +116,12 @@ class Build(Base):
         self.linear(prefix + "kv_b_proj", group, heads * (nope + v), rank, layers=layers)
         self.linear(prefix + out, group, h, heads * v, layers=layers, bias=bias)
         if core:
-            more.setdefault("kind", "mla")
-            self.core(
-                layers=layers,
-                heads=heads,
-                kv=1,
-                d=nope + rope,
-                v=v,
-                kv_elements=rank + rope,
-                decode_qk_dim=rank + rope,
-                decode_v_dim=rank,
-                **more,
-            )
+            self.latent_core(layers=layers, heads=heads, rank=rank, rope=rope, nope=nope, v=v, **more)
+
+    def latent_core(self, *, layers, heads, rank, rope, nope, v, **more):
+        """The core over a cached latent and its shared rotary key; decode works on the latent itself."""
+        more.setdefault("kind", "mla")
+        self.core(layers=layers, heads=heads, kv=1, d=nope + rope, v=v, kv_elements=rank + rope, decode_qk_dim=rank + rope, decode_v_dim=rank, **more)
 
     def indexer(self, layers=None, prefix="self_attn.indexer."):
         """The lightning indexer of DeepSeek sparse attention: its own small query and key, and a weight per index head."""

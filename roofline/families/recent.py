@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .dense import SLIDING, TWO_NORMS, every
+from .hybrid import kimi_delta
 from .moe import experts_by_kind, others
 from .parts import ATTN, BF16, RECURRENT, Build
 from .registry import family
@@ -87,27 +88,12 @@ def bailing_hybrid(m: Build):
     full, linear = m.where(lambda i: kinds[i] == "full_attention"), m.where(lambda i: kinds[i] != "full_attention")
     m.mla(layers=full, bias=c.flag("attention_bias"))
     m.linear("self_attn.g_proj", ATTN, m.heads, h, layers=full)
-    heads, p = c.opt("linear_num_heads", fallback=None) or m.heads, "self_attn."
+    heads = c.opt("linear_num_heads", fallback=None) or m.heads
     d, kernel = (
         c.opt("linear_head_dim", fallback=None) or c.int("head_dim"),
         c.opt("linear_conv_kernel_dim", fallback=None) or c.int("short_conv_kernel_size"),
     )
-    width = heads * d
-    for name, rows, cols in (
-        ("q_proj", width, h),
-        ("k_proj", width, h),
-        ("v_proj", width, h),
-        ("f_proj", width, h),
-        ("b_proj", heads, h),
-        ("g_proj", width, h),
-        ("o_proj", h, width),
-    ):
-        m.linear(p + name, RECURRENT, rows, cols, layers=linear)
-    m.vector(p + "conv1d", RECURRENT, 3 * width * kernel, layers=linear)
-    m.vector(p + "dt_bias", RECURRENT, width, layers=linear)
-    m.vector(p + "A_log", RECURRENT, heads, layers=linear)
-    m.norm(p + "o_norm", size=d, layers=linear)
-    m.delta_state("kimi delta attention", 3 * width, kernel, heads, d, d, linear)
+    kimi_delta(m, linear, heads, d, kernel, whole=True)
     experts_by_kind(m, c.int("first_k_dense_replace", 0), "num_local_experts", "n_shared_experts")
     m.norm(*TWO_NORMS)
 

@@ -68,6 +68,12 @@ def absent(m: Build):
     m.notes.append("The config has no vision_config, so only the language model is counted.")
 
 
+def roughly_seen(m: Build, kind: str):
+    """A wrapper whose encoder is not described here: its language model, and the encoder from its own sizes (`vision.roughly`)."""
+    v = tower(language(m, kind + "_text"), kind + "_vision")
+    return absent(m) if v is None else vision.roughly(m, v, m.hidden)
+
+
 def projected(m: Build, top: Reader, v: Reader | None, kind: str = "mlp"):
     """LLaVA's shape: a CLIP, SigLIP or Pixtral encoder and a two-layer projector."""
     if v is None:
