@@ -200,8 +200,8 @@ def footprint(arch: Architecture, weights, kv, *, batch: int, prompt: int, outpu
     together = batch if total <= available else 1
 
     def holds(sequences, tokens, prompt):
-        # Summed as `demand` and `total` are, part by part, so that what is named as the largest really fits.
-        return stored + cache_of(-(-tokens // block) * block) * sequences + activation_bytes(arch, sequences / layout.pp, prompt, layout.tp) * layout.pp + other <= available
+        return fits(arch, weights, kv, batch=sequences, prompt=prompt, output=tokens - prompt, layout=layout, memory_bytes=memory_bytes, utilisation=utilisation, overhead=overhead, block=block,
+                    offload=offload, offload_kv=offload_kv, draft=draft)
 
     longest = _longest(arch, kv, layout.tp, room / together / max((1 - offload_kv) * fullest, 1e-9))
     result.update(
