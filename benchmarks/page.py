@@ -29,6 +29,7 @@ import fetch  # noqa: E402
 import server  # noqa: E402
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+PAUSE_S = 2.0  # before each visit, in a tab that stands: the browser throws away what the last one stored and starts the tab's process, and would do so meanwhile
 BOKEH_NEEDS = ("bokeh==3.9.2", "narwhals", "jinja2", "packaging", "xyzservices")
 
 # Runs in the page: Pyodide with NumPy and Bokeh, and a first figure as JSON, the way a page without a build step does it.
@@ -96,10 +97,15 @@ def boots(browser, url: str, plain_url: str, rounds: int, wheels: Path) -> dict:
         page.wait_for_selector(f'html[data-ready="{mode}"]', state="attached", timeout=120_000)
         return tuple(page.evaluate("['ms', 'at'].map((key) => Number(document.getElementById('engine-state').dataset[key]))"))
 
+    def fresh(**settings) -> tuple:
+        context = browser.new_context(**settings)
+        page = context.new_page()
+        page.wait_for_timeout(PAUSE_S * 1e3)
+        return context, page
+
     for _ in range(rounds):
         for mode, where in (("snapshot", url), ("plain", plain_url)):
-            context = browser.new_context()
-            page = context.new_page()
+            context, page = fresh()
             page.goto(where)
             found[mode].append(ready(page, mode))
             if mode == "snapshot":
@@ -108,8 +114,7 @@ def boots(browser, url: str, plain_url: str, rounds: int, wheels: Path) -> dict:
                 page.reload()
                 found["second visit"].append(ready(page, "snapshot"))
             context.close()
-        context = browser.new_context(bypass_csp=True)
-        page = context.new_page()
+        context, page = fresh(bypass_csp=True)
         page.goto(url + "manifest.json")
         own = [f"{heavy}{p.name}" for p in sorted(wheels.glob("*.whl"))]
         page.route(f"{heavy}**", lambda route: route.fulfill(path=wheels / route.request.url.rsplit("/", 1)[1], headers={"Access-Control-Allow-Origin": "*"}))

@@ -19,6 +19,20 @@ Math.random = () => 0.5;
 nodeCrypto.randomFillSync = (array) => new Uint8Array(array.buffer, array.byteOffset, array.byteLength).fill(7) && array;
 crypto.getRandomValues = (array) => new Uint8Array(array.buffer, array.byteOffset, array.byteLength).fill(7) && array;
 
+/** Fill the memory that was freed with zeros: what stands in it still would be packed, sent and inflated for nothing. */
+function blankFree(/** @type {any} */ engine) {
+  const held = [];
+  engine._malloc_set_footprint_limit(engine._malloc_footprint()); // hand out what there is, and no more
+  for (let size = 1 << 22; size >= 8;) {
+    const at = engine._malloc(size);
+    if (!at) { size = size > 64 ? size >> 1 : size - 8; continue; }
+    engine.HEAPU8.fill(0, at, at + engine._malloc_usable_size(at));
+    held.push(at);
+  }
+  engine._malloc_set_footprint_limit(-1);
+  held.forEach((at) => engine._free(at));
+}
+
 const { loadPyodide } = await import(pathToFileURL(`${folder}/pyodide.mjs`).href);
 const { default: create } = await import(pathToFileURL(`${folder}/pyodide.asm.mjs`).href);
 let born = null;
@@ -44,6 +58,7 @@ import gc
 gc.collect(); gc.collect()
 len(sys.modules)
 `);
+blankFree(pyodide._module);
 const snapshot = pyodide.makeMemorySnapshot();
 const image = packImage(snapshot, born);
 const packed = gzipSync(image, { level: 9 });

@@ -52,13 +52,16 @@ async function downloadSnapshot(/** @type {import("./protocol.mjs").Asset} */ as
   const packed = new Uint8Array(asset.bytes), gunzip = new DecompressionStream("gzip"), feed = gunzip.writable.getWriter();
   const inflated = inflate(gunzip.readable);
   inflated.catch(() => {}); // awaited below; a download that breaks is the better reason
-  let done = 0, told = 0;
+  let done = 0, told = performance.now();
   for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) {
     if (done + chunk.value.length > packed.length) throw new Error("the snapshot is longer than it was built");
     packed.set(chunk.value, done);
     feed.write(packed.subarray(done, done + chunk.value.length)).catch(() => {});
     done += chunk.value.length;
-    if (done - told > asset.bytes / 40 || done === asset.bytes) progress("engine-download", (told = done), asset.bytes);
+    if (performance.now() - told > 120 || done === asset.bytes) { // not oftener: each is a frame drawn by the core that also compiles
+      told = performance.now();
+      progress("engine-download", done, asset.bytes);
+    }
   }
   if (done !== asset.bytes) throw new Error(`the snapshot is cut short: ${done} of ${asset.bytes} bytes`);
   feed.close().catch(() => {});
