@@ -111,7 +111,7 @@ def _example(kind: str, low: float, high: float) -> str:
     }[kind]
 
 
-_PREFIXES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""))
+_PREFIXES = {-3: "n", -2: "µ", -1: "m", 0: "", 1: "k", 2: "M", 3: "G", 4: "T", 5: "P", 6: "E"}  # by the power of a thousand
 
 
 def format_quantity(value, unit: str = "", digits: int = 3) -> str:
@@ -126,14 +126,19 @@ def format_quantity(value, unit: str = "", digits: int = 3) -> str:
         return "–"
     if value == 0:
         return f"0\u2009{unit}".rstrip("\u2009")
-    size = abs(value)
-    if unit == "s" and size < 1:
-        scale, prefix = next(((s, p) for s, p in ((1e-3, "m"), (1e-6, "µ"), (1e-9, "n")) if float(f"{size / s:.{digits}g}") >= 1), (1e-9, "n"))
-    elif unit == "s":
-        scale, prefix = 1, ""
-    else:
-        scale, prefix = next(((s, p) for s, p in _PREFIXES if float(f"{size / s:.{digits}g}") >= 1), (1, ""))
-    return f"{format_number(value / scale, digits)}\u2009{prefix}{unit}".rstrip("\u2009")
+    magnitude = _magnitude(value, digits)
+    power = min(0, max(-3, magnitude // 3)) if unit == "s" else min(6, max(0, magnitude // 3))
+    return f"{_grouped(value / 1000.0**power, digits, magnitude - 3 * power)}\u2009{_PREFIXES[power]}{unit}".rstrip("\u2009")
+
+
+def _magnitude(value, digits: int) -> int:
+    """The power of ten of a value that is not zero, once it is rounded to `digits` significant figures."""
+    return int(f"{value:.{digits - 1}e}".partition("e")[2])
+
+
+def _grouped(value, digits: int, magnitude: int) -> str:
+    decimals = max(0, digits - 1 - magnitude)
+    return f"{value:,.{decimals}f}" if decimals < 9 else f"{value:.{digits}g}"
 
 
 def format_number(value, digits: int = 3) -> str:
@@ -148,6 +153,4 @@ def format_number(value, digits: int = 3) -> str:
         return "–"
     if value == 0:
         return "0"
-    magnitude = math.floor(math.log10(abs(float(f"{value:.{digits}g}"))))
-    decimals = max(0, digits - 1 - magnitude)
-    return f"{float(f'{value:.{max(digits, magnitude + 1)}g}'):,.{decimals}f}" if decimals < 9 else f"{value:.{digits}g}"
+    return _grouped(value, digits, _magnitude(value, digits))

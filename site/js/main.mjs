@@ -27,7 +27,7 @@ const data = (/** @type {string} */ name) => JSON.parse($(`data-${name}`).textCo
 const build = data("build"), catalogue = data("catalogue"), first = data("default");
 useEnglish(data("words"));
 
-let result = first, lever = first.lever, touched = false, notices = /** @type {string[]} */ ([]), tabs = /** @type {Tabs | null} */ (null), rest = 0;
+let result = first, lever = first.lever, touched = false, notices = /** @type {string[]} */ ([]), tabs = /** @type {Tabs | null} */ (null), rest = 0, rested = 0;
 const state = new State(catalogue.default);
 const engine = new Engine(build, new URL("./worker.mjs", import.meta.url).href, new URL("./", document.baseURI).href);
 const question = new Question(state, catalogue, `${build.app}catalogue.json`, () => openPaste(page));
@@ -39,17 +39,21 @@ const page = { state, engine, figures, question, sentence, chart, charts: [chart
 // For tests, the benchmark and the curious: what the page is made of. Nothing in the page reads it.
 Object.assign(globalThis, { roofline: page });
 
+/** The least time between two drawings of what stands around sentence and chart [ms]: of a slider that is dragged, not every step need be read there. */
+const REST_MS = 150;
+
 /** Show an answer: sentence, figures and chart at once, the rest after that frame, so that a dragged slider stays fluid. */
 function show() {
   sentence.answer(result);
   showFigures(result.view, (key) => openExplanation(page, key));
   if (chart.doc) chart.show(result.chart);
   else if (result !== first) wantChart();
-  cancelAnimationFrame(rest);
-  rest = requestAnimationFrame(() => setTimeout(showRest, 0));
+  rest ||= window.setTimeout(() => requestAnimationFrame(() => setTimeout(showRest, 0)), rested + REST_MS - performance.now());
 }
 
 function showRest() {
+  rest = 0;
+  rested = performance.now();
   showNotices(result.view.warnings, notices);
   showFinding(result.view);
   if ($("chart-table").closest("details").open) showChartTable(result.view);
