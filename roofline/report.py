@@ -186,6 +186,8 @@ def _warnings(r: Resolved) -> list:
         add("assumed", f"The config leaves out {len(arch.assumed)} field{'s' if len(arch.assumed) > 1 else ''}; taken from the family's defaults: {listed}{' ...' if len(arch.assumed) > 8 else ''}.")
     if s.prefill_hardware and s.batch > 1:
         add("pools", "With a prefill pool of its own the time to first token is that of one prompt by itself and its transfer, not of the whole batch at once.")
+    if s.prefill_devices and not s.prefill_hardware:
+        add("pools", f"prefill_devices = {s.prefill_devices:,} has no effect: prefill_hardware names no chip for a pool of its own.")
     if s.chunk and not s.prefill_hardware:
         add("chunk", "Time to first token and time per token are those of prefill and decoding apart; what a step with a chunk of a prompt takes is told beside them.")
     if s.rate and s.prefill_hardware:

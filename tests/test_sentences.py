@@ -23,7 +23,7 @@ PAIRS = [
 SAMPLES = Path(__file__).parent / "data" / "samples"
 SCENARIOS = [
     Scenario(model="llama-3.1-70b", hardware="h200-sxm", devices=2, weights="fp8", batch=32, prompt=8000, output=512),
-    Scenario(model="llama-3.1-70b", hardware="h100-sxm", devices=8),
+    Scenario(model="llama-3.1-70b", hardware="h100-sxm", devices=8, prefill_devices=4),
     Scenario(
         model="deepseek-v3",
         hardware="h200-sxm",

@@ -353,6 +353,12 @@ def test_a_prefill_pool_that_cannot_hold_the_model_gets_no_time():
     assert any("prefill instance" in w["text"] for w in r.warnings)
 
 
+def test_chips_of_a_prefill_pool_that_names_none_are_said_to_have_no_effect():
+    r = ask(model="llama-3.1-70b", devices=4, prefill_devices=4)
+    assert r.serving["disaggregated"] is None
+    assert any(w["text"].startswith("prefill_devices = 4 has no effect") for w in r.warnings)
+
+
 # ---- caching, offloading ----------------------------------------------------------------------------------------------
 
 
