@@ -9,6 +9,7 @@ from math import isfinite
 
 from . import calibration, cost, formats, memory, reserve, roof, service
 from .fabric import fabric_of
+from .hardware import load as load_chip
 from .model import kv_bytes_per_token, parameters, state_bytes_per_sequence
 from .network import network_ridge
 from .phase import attention_format, decode_pass, operators_of, Phase, phase, prefill_pass, times
@@ -156,7 +157,7 @@ def _money(r: Resolved, prefill: Phase, serving: dict) -> dict:
     if pools:
         # A price that was given is that of the scenario's chip; another chip costs what the catalogue says.
         same = pools["prefill_hardware"] == r.chip.id
-        price = cost.hourly_price(s, r.chip)[0] if same else cost.hourly_price(s.replace(usd_per_hour=None, purchase_usd=None), _chip(pools["prefill_hardware"]))[0]
+        price = cost.hourly_price(s, r.chip)[0] if same else cost.hourly_price(s.replace(usd_per_hour=None, purchase_usd=None), load_chip(pools["prefill_hardware"]))[0]
         extra = {"prefill_usd_per_hour": None if price is None else price * pools["prefill_devices"], "prefill_tokens_per_s": pools["prefill_tokens_per_s"]}
         expected_s = pools["expected_prefill_share_s"]
         likely = extra | {"prefill_tokens_per_s": expected_s and (s.prompt - s.cached) / expected_s}
@@ -169,11 +170,6 @@ def _money(r: Resolved, prefill: Phase, serving: dict) -> dict:
     limit = cost.cost(r, prefill.limit_s, serving["tpot_s"], cached_s, **extra)
     expected = cost.cost(r, expected_s, serving["expected_tpot_s"], **likely)
     return limit | {"expected_" + k: v for k, v in expected.items() if k.startswith("usd_per_million") and k != "usd_per_million_output_api"}
-
-
-def _chip(id: str):
-    from .hardware import load
-    return load(id)
 
 
 def _warnings(r: Resolved) -> list:
