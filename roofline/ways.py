@@ -82,6 +82,6 @@ def sentence(r: Resolved, mem: dict, ways: list) -> str:
     """The refusal in words: what is needed, what there is, and what would fit."""
     group = r.layout.tp * r.layout.pp
     need, have = format_quantity(mem["total_bytes"], "B"), format_quantity(mem["available_bytes"], "B")
-    texts = [f"{mem['min_devices']} such chips hold it", *(way["text"] for way in ways)]
+    texts = [f"{mem['min_devices']} such chips hold it", *(way["text"] for way in ways if way["change"].get("devices") != mem["min_devices"])]
     return (f"{r.arch.name or r.arch.id} needs {need} here (weights {format_quantity(mem['weights_bytes'], 'B')}, KV cache {format_quantity(mem['kv_bytes_stored'], 'B')}); "
             f"{group} x {r.chip.name} ha{'s' if group == 1 else 've'} {have}, so no time is given. {'; '.join(texts)}.")
