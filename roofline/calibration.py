@@ -18,7 +18,7 @@ from importlib import resources
 from .errors import InputError, nearest
 from .hardware import COMPUTE_BITS
 from .numeric import any_true, exp, first, maximum, minimum, power, where
-from .roof import link_seconds
+from .roof import link_seconds, op_load
 
 # name: (kind, centre, {level: how far that level may move it [standard deviations of a log or logit]}, meaning)
 PARAMETERS = {
@@ -219,7 +219,15 @@ def mates_of(name: str) -> int:
 
 
 def op_expected(op, roofs, tp, e: Efficiency, rounds: float = 1.0):
-    """Expected seconds of one operator of a pass [s]. rounds: pieces that a prefill is cut into."""
+    """Expected seconds of one operator of a pass [s]. rounds: pieces that a prefill is cut into.
+
+    What lies in host memory comes at the speed of its link, of which no measurement here says how much is reached.
+    """
+    took = _op_expected(op, roofs, tp, e, rounds)
+    return maximum(took, op_load(op, tp)[2] / roofs.host) if any_true(op.host_bytes > 0) else took
+
+
+def _op_expected(op, roofs, tp, e: Efficiency, rounds: float):
     if op.group == "collective":
         return collective_seconds(link_seconds(op, roofs), op.latency_s * rounds * e.latency, op.messages * rounds, e.link, e.hop_s if op.name == "pipeline hop" else e.message_s)
     share = 1 if op.replicated else tp

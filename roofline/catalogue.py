@@ -34,10 +34,31 @@ class Entry:
     provenance: str
 
 
+# The grade of an entry by how its config was come by, on the scale of the chips' figures (data/hardware.toml).
+GRADES = {"verbatim": "B", "verbatim-embedded": "B", "verbatim-transcribed": "B", "converted": "C", "library-default": "C", "partial-transcribed": "C", "recalled": "D"}
+
+
 @lru_cache(maxsize=1)
+def _file() -> tuple:
+    """({id: entry}, the day the file's sources were read)."""
+    found = json.loads(resources.files("roofline").joinpath("data/models.json").read_text("utf-8"))
+    return {row["id"]: row for row in found["models"]}, found["retrieved"]
+
+
 def _data() -> dict:
-    rows = json.loads(resources.files("roofline").joinpath("data/models.json").read_text("utf-8"))["models"]
-    return {row["id"]: row for row in rows}
+    return _file()[0]
+
+
+def grade(id: str) -> tuple:
+    """(grade, day its source was read) of a catalogue model; two empty texts for any other.
+
+    B: the vendor's own config, as a package or repository keeps it; C: converted, a library's default, or in part; D: recalled.
+
+    >>> grade("llama-3.1-8b")[0], grade("pasted config")
+    ('B', ('', ''))
+    """
+    row = _data().get(id)
+    return ("", "") if row is None else (GRADES[row["provenance"]], _file()[1])
 
 
 def _key(text: str) -> str:

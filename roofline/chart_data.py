@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 
 from .units import format_number, format_quantity
+from .view import told, told_of_operator
 
 THIN = "\u2009"
 MARKERS = {"prefill": "square", "decode": "circle"}
@@ -129,7 +130,7 @@ def _phase(report: dict, name: str) -> dict | None:
         x = phase["flops"] / max(1.0, moved["weights"] + moved["kv_read"] + moved["kv_write"])
     fits = phase["limit_s"] is not None
     scale = y * phase["limit_s"] if fits else None
-    bound = phase["bound"] or "memory"
+    bound = told(phase) or "memory"
     at = lambda s: scale / s if scale and s else None
     return {
         "name": name, "x": x, "y": y, "role": bound if fits else "misfit", "fits": fits,
@@ -155,7 +156,7 @@ def _operators(report: dict, name: str) -> list:
         share = op["share"] or 0.0
         rows.append({
             "name": op["name"], "group": op["group"], "phase": name, "x": x, "y": y, "share": share,
-            "size": MIN_SIZE + (MAX_SIZE - MIN_SIZE) * math.sqrt(share), "role": op["bound"] or "plain",
+            "size": MIN_SIZE + (MAX_SIZE - MIN_SIZE) * math.sqrt(share), "role": told_of_operator(op),
             "tip": f"{format_number(100 * share, 2)}{THIN}% of the time, {format_number(x)} FLOP/byte",
         })
     return rows

@@ -36,7 +36,7 @@ GROUP_WORDS = {
     "lm_head": "LM head",
     "collective": "chip-to-chip",
 }
-BOUNDS = {"memory": "memory-bound", "compute": "compute-bound", "network": "network-bound"}
+BOUNDS = {"memory": "memory-bound", "compute": "compute-bound", "network": "network-bound", "host": "bound by the link to host memory"}
 FIGURE_WORDS = {
     "ttft": "time to first token",
     "tpot": "time per output token",

@@ -1,228 +1,316 @@
 """The working of a figure: which formula, with this scenario's values, and where each constant comes from.
 
 Every step is {"key", "values"}: the page's words for the key are a sentence with the formula, the values are already written out.
+`explain_times` takes the phases apart.
 """
 
 from __future__ import annotations
 
+from . import catalogue, formats, memory
+from .explain_times import Working, b_, f_, reached, s_, step
+from .hardware import load
+from .scenario import Resolved
+from .service import pool_wire, prefill_side
 from .units import format_number, format_quantity
-from .view import count, whole
+from .view import count, told, whole
 
 TIMES = ("ttft", "tpot", "user", "total")
 KEYS = (*TIMES, "memory", "cost", "utilisation", "bytes", "flops", "ridge", "weights", "kv_token", "max_batch", "max_context",
         "intensity.prefill", "intensity.decode", "rate.prefill", "rate.decode")
+GIVEN = "given"  # the source of a figure that the question itself gives
 
 
-def explain(report: dict, key: str, arch=None) -> dict:
-    """{"steps": [...], "constants": [...]} for one of KEYS of a Report's dict.
+def explain(report: dict, key: str, r: Resolved) -> dict:
+    """{"steps": [...], "constants": [...]} for one of KEYS of a Report's dict; r: the scenario it answers, resolved.
 
-    arch: the model's Architecture, with which the KV cache is shown layer by layer.
-
-    >>> from roofline.scenario import Scenario
+    >>> from roofline.scenario import Scenario, resolve
     >>> from roofline.report import evaluate
-    >>> [s["key"] for s in explain(evaluate(Scenario(engine="none")).to_dict(), "user")["steps"]][-1]
+    >>> r = resolve(Scenario(engine="none"))
+    >>> [s["key"] for s in explain(evaluate(r).to_dict(), "user", r)["steps"]][-1]
     'user'
     """
-    serving, decode = report["serving"], report["decode"]
-    steps = []
-    if key == "memory":
-        steps = _memory(report)
-    elif key == "cost":
-        steps = _cost(report)
-    elif key in _COUNTS:
-        steps = _COUNTS[key](report, arch)
+    if key in _COUNTS:
+        steps = _COUNTS[key](report, r)
     elif "." in key:
-        steps = _place(report, *key.split("."))
-    elif serving["tpot_s"] is None:
-        steps = [{"key": "untimed", "values": {}}]
+        steps = _place(report, r, *key.split("."))
+    elif report["serving"]["tpot_s"] is None:
+        steps = [step("untimed")]
     elif key == "ttft":
-        steps = _phase(report, "prefill") + ([] if not serving.get("disaggregated") else [{"key": "pools", "values": {"result": _s(serving["ttft_s"])}}])
+        steps = _first_token(report, r)
     else:
-        steps = _phase(report, "decode")
-        spec = serving.get("speculation")
-        if spec:
-            steps.append({"key": "speculation", "values": {"verify": _s(spec["verify_s"]), "draft": _s(spec["draft_s"]), "tokens": format_number(spec["tokens_per_step"]), "result": _s(serving["tpot_s"])}})
-        if key in ("user", "total"):
-            steps.append({"key": "user", "values": {"tpot": _s(serving["tpot_s"]), "result": format_number(serving["tokens_per_s_per_user"])}})
-        if key == "total":
-            batch = report["scenario"].get("batch", 1)
-            steps.append({"key": "total", "values": {"replicas": str(report["layout"]["dp"]), "batch": whole(batch), "tpot": _s(serving["tpot_s"]), "result": format_number(serving["tokens_per_s"])}})
-    if decode and key in TIMES and report["expectation"]:
-        e = report["expectation"]
-        steps.append({"key": "expectation", "values": {"compute": _p(e["compute"]), "bandwidth": _p(e["bandwidth"]), "basis": e["basis"], "points": str(e["points"])}})
-    return {"key": key, "steps": steps, "constants": _constants(report, key)}
-
-
-def _s(value) -> str:
-    return format_quantity(value, "s")
-
-
-def _b(value) -> str:
-    return format_quantity(value, "B")
+        steps = _token(report, r, key)
+    return {"key": key, "steps": steps, "constants": _constants(report, key, r)}
 
 
 def _p(value) -> str:
     return f"{format_number(100 * value)}\u2009%"
 
 
-def _phase(report: dict, name: str) -> list:
-    """The three times of a phase and the largest."""
-    phase, h, layout = report[name], report["hardware"], report["layout"]
-    parts, moved, tp = phase["limit_parts_s"], phase["bytes"], layout["tp"]
-    # A decode step is a round for each micro-batch, and the times are those of one; in prefill all stages compute at once.
-    rounds = min(layout["pp"], report["scenario"].get("batch", 1)) if name == "decode" else 1
-    chips = tp * (layout["pp"] if name == "prefill" else 1)
-    flops, weights, cache = phase["flops"] / rounds, moved["weights"] / rounds, (moved["kv_read"] + moved["kv_write"]) / rounds
-    steps = [{"key": f"work.{name}", "values": {"flops": format_quantity(phase["flops"], "FLOP"), "tokens": whole(phase["tokens"]), "context": whole(phase["context"])}}]
-    if rounds > 1:
-        steps.append({"key": "rounds", "values": {"rounds": str(rounds), "flops": format_quantity(flops, "FLOP")}})
-    per_chip = parts["memory"] * h["bandwidth_bytes_per_s"]
-    # Copies of the cache, stages in turn, uneven experts and host memory make a chip's part another one than an even share.
-    even = abs((weights + cache) / tp / per_chip - 1) < 0.01 if per_chip else True
-    steps.append({"key": "time.memory" if even else "time.memory.uneven", "values": {
-        "weights": _b(weights), "kv": _b(cache), "chips": str(tp), "per_chip": _b(per_chip), "bandwidth": format_quantity(h["bandwidth_bytes_per_s"], "B/s"), "result": _s(parts["memory"])}})
-    reached = flops / chips / parts["compute"] if parts["compute"] else None
-    steps.append({"key": "time.compute", "values": {"flops": format_quantity(flops, "FLOP"), "chips": str(chips), "format": report["formats"]["compute_roof"].upper(),
-                                                    "peak": format_quantity(report["formats"]["compute_peak_flops_per_s"], "FLOP/s"), "reached": format_quantity(reached, "FLOP/s"), "result": _s(parts["compute"])}})
-    for key in ("network", "host"):
-        if parts.get(key):
-            steps.append({"key": f"time.{key}", "values": {"bytes": _b(phase["link_bytes"] / rounds), "link": h.get("link") or "–", "result": _s(parts[key])}})
-    steps.append({"key": f"limit.{name}", "values": {"bound": phase["bound"], "result": _s(phase["limit_s"])}})
+# ---- times ------------------------------------------------------------------------------------------------------------
+
+
+def _first_token(report: dict, r: Resolved) -> list:
+    """TTFT: the prefill of the batch, or of one prompt on chips of its own with the way of its cache."""
+    serving, s = report["serving"], r.scenario
+    pools = serving["disaggregated"]
+    if pools:
+        r = prefill_side(r)
+    w = Working(r, "prefill")
+    steps = [step("work.prefill", prompts=whole(w.p.sequences), new=whole(w.p.new_tokens), tokens=whole(w.p.tokens)), *w.work(), *w.limit()]
+    likely, took, _ = w.expected()
+    if not pools:
+        if s.batch > 1:
+            alone = serving["expected_ttft_alone_s"]
+            likely.append(step("alone" if alone else "alone.limit", limit=s_(serving["ttft_alone_s"]), tokens=whole(w.p.new_tokens), **({"expected": s_(alone)} if alone else {})))
+        return steps + likely
+    decode = load(s.hardware) if s.hardware != "custom" else None
+    wire = pool_wire(r.chip, decode, s.network) if decode else float("inf")
+    lanes = min(r.layout.tp, report["layout"]["tp"])
+    moved = {"prefill": s_(pools["prefill_s"]), "bytes": b_(pools["kv_transfer_bytes"]), "lanes": str(lanes), "wire": format_quantity(wire, "B/s") if wire < float("inf") else "–",
+             "transfer": s_(pools["transfer_s"]), "result": s_(serving["ttft_s"])}
+    steps = [step("pools.on", devices=str(r.layout.devices), hardware=r.chip.name), *steps, step("pools", **moved), *likely]
+    if took:
+        steps.append(step("pools.expected", prefill=s_(took), transfer=moved["transfer"], result=s_(serving["expected_ttft_s"])))
     return steps
 
 
-def _memory(report: dict) -> list:
-    mem, m = report["memory"], report["model"]
-    steps = [{"key": "memory.weights", "values": {"parameters": count(m["parameters"]["total"]), "bits": format_number(report["formats"]["bits_per_weight"]), "result": _b(mem["weights_bytes"])}},
-             {"key": "memory.kv", "values": {"sequence": _b(mem["kv_bytes_stored"] / report["scenario"].get("batch", 1)), "batch": whole(report["scenario"].get("batch", 1)), "result": _b(mem["kv_bytes_stored"])}},
-             {"key": "memory.activations", "values": {"result": _b(mem["activation_bytes"])}},
-             {"key": "memory.total", "values": {"result": _b(mem["total_bytes"]), "available": _b(mem["available_bytes"])}}]
-    held = mem["weights_bytes_per_device"] * report["layout"]["tp"] * report["layout"]["pp"]
+def _token(report: dict, r: Resolved, key: str) -> list:
+    """TPOT and the rates that follow from it, at the limit and then as expected."""
+    serving, s, w = report["serving"], r.scenario, Working(r, "decode")
+    steps = [*_fed(report, r), *w.work(), *w.limit()]
+    spec = serving["speculation"]
+    if spec:
+        shared = {"tokens": format_number(spec["tokens_per_step"])}
+        drafting = lambda total: {"each": s_(total / s.draft), "drafts": str(s.draft), "draft": s_(total)}
+        steps += [step("accepted", acceptance=format_number(s.acceptance), fed=str(s.draft + 1), result=shared["tokens"]),
+                  step("speculation", verify=s_(spec["verify_s"]), **drafting(spec["draft_s"]), **shared, result=s_(serving["tpot_s"]))]
+    rate = lambda prefix="": _rates(report, key, prefix)
+    steps += rate()
+    likely, took, _ = w.expected()
+    if took is None or serving["expected_tpot_s"] is None:
+        return steps
+    steps += likely
+    if spec:
+        steps.append(step("expected.speculation", verify=s_(spec["expected_verify_s"]), **drafting(spec["expected_draft_s"]), **shared, result=s_(serving["expected_tpot_s"])))
+    return steps + rate("expected_")
+
+
+def _rates(report: dict, key: str, prefix: str) -> list:
+    serving, word = report["serving"], "expected." if prefix else ""
+    tpot, steps = s_(serving[prefix + "tpot_s"]), []
+    if key in ("user", "total"):
+        steps.append(step(word + "user", tpot=tpot, result=format_number(serving[prefix + "tokens_per_s_per_user"])))
+    if key == "total":
+        steps.append(step("expected.rate" if prefix else "total", replicas=str(report["layout"]["dp"]), batch=whole(report["scenario"].get("batch", 1)), tpot=tpot, result=format_number(serving[prefix + "tokens_per_s"])))
+    return steps
+
+
+def _fed(report: dict, r: Resolved) -> list:
+    """What one decode step is fed."""
+    s, decode = r.scenario, report["decode"]
+    values = {"batch": whole(s.batch), "tokens": whole(decode["tokens"]), "context": whole(decode["context"])}
+    return [step("work.verify", drafts=str(s.draft), **values) if s.draft else step("work.decode", **values)]
+
+
+# ---- memory -----------------------------------------------------------------------------------------------------------
+
+
+def _memory(report: dict, r: Resolved) -> list:
+    mem, s, layout = report["memory"], r.scenario, r.layout
+    chips = layout.tp * layout.pp
+    held = mem["weights_bytes_per_device"] * chips
+    steps = [*_weight_bytes(report)]
     if abs(held / mem["weights_bytes"] - 1) > 0.005:
-        steps.insert(1, {"key": "memory.held", "values": {"result": _b(held)}})
+        steps.append(step("memory.held", result=b_(held)))
+    # min(batch x prompt, 8,192) tokens of the widest block and FP32 logits, as `memory.activation_bytes` counts them for a stage.
+    batch = s.batch / layout.pp
+    tokens = min(batch * s.prompt, memory.PREFILL_CHUNK)
+    logits = min(batch, memory.PREFILL_CHUNK)
+    numbers = (mem["activation_bytes"] / layout.pp - logits * r.arch.vocab * 4.0) / tokens / 2.0
+    steps += [
+        step("memory.kv", sequence=b_(mem["kv_bytes_stored"] / s.batch), batch=whole(s.batch), result=b_(mem["kv_bytes_stored"])),
+        step("memory.activations", tokens=whole(tokens), numbers=whole(numbers), sampled=whole(logits) if logits == int(logits) else format_number(logits), vocab=whole(r.arch.vocab), stages=str(layout.pp), result=b_(mem["activation_bytes"])),
+        *([step("memory.overhead", chips=str(chips), result=b_(mem["overhead_bytes"]))] if mem["overhead_bytes"] else []),
+        step("memory.total", result=b_(mem["total_bytes"])),
+    ]
+    if mem["available_bytes"] is not None:
+        each = r.chip.memory_bytes * s.utilisation - s.overhead
+        once = memory.stored_once(r.arch, r.weights, s.offload) + mem["kv_bytes"] * (1 - s.offload_kv) + memory.activation_bytes(r.arch, s.batch, s.prompt) + mem["draft_bytes"]
+        steps += [_available(report, r), step("memory.min", need=b_(once), each=b_(each), result=whole(mem["min_devices"]))]
     return steps
 
 
-def _ridge(report: dict, _arch) -> list:
-    f, h = report["formats"], report["hardware"]
-    return [{"key": "ridge", "values": {"format": f["compute_roof"].upper(), "peak": format_quantity(f["compute_peak_flops_per_s"], "FLOP/s"),
-                                        "bandwidth": format_quantity(h["bandwidth_bytes_per_s"], "B/s"), "result": format_number(h["ridge_flops_per_byte"])}}]
+def _available(report: dict, r: Resolved) -> dict:
+    return step("memory.available", chips=str(r.layout.tp * r.layout.pp), memory=b_(r.chip.memory_bytes), share=_p(r.scenario.utilisation), result=b_(report["memory"]["available_bytes"]))
 
 
-def _bytes(report: dict, _arch) -> list:
-    """What a decode step reads and writes."""
-    moved = report["decode"]["bytes"]
-    return [{"key": "bytes", "values": {"weights": _b(moved["weights"]), "read": _b(moved["kv_read"]), "written": _b(moved["kv_write"]), "context": whole(report["decode"]["context"]),
-                                        "result": _b(moved["weights"] + moved["kv_read"] + moved["kv_write"])}}]
+def _weight_bytes(report: dict) -> list:
+    return [step("memory.weights", parameters=count(report["model"]["parameters"]["total"]), bits=format_number(report["formats"]["bits_per_weight"], 4), result=b_(report["memory"]["weights_bytes"]))]
 
 
-def _flops(report: dict, _arch) -> list:
-    """The work of a decode step: what every token does with the weights, and what attention does with the context."""
-    step = report["decode"]
-    attention = sum(op["flops"] for op in step["operators"] if op["group"] == "attention_core")
-    return [{"key": "flops", "values": {"active": count(report["model"]["parameters"]["active"]), "tokens": whole(step["tokens"]), "context": whole(step["context"]),
-                                        "dense": format_quantity(step["flops"] - attention, "FLOP"), "attention": format_quantity(attention, "FLOP"), "result": format_quantity(step["flops"], "FLOP")}}]
-
-
-def _utilisation(report: dict, _arch) -> list:
-    step = report["decode"]
-    if not step or step["limit_s"] is None:
-        return [{"key": "untimed", "values": {}}]
-    return [*_flops(report, None), *(s for s in _phase(report, "decode") if s["key"] in ("rounds", "time.compute")),
-            {"key": "utilisation", "values": {"compute": _s(step["limit_parts_s"]["compute"]), "time": _s(step["limit_s"]), "result": _p(step["compute_utilisation"])}}]
-
-
-def _weights(report: dict, _arch) -> list:
+def _weights(report: dict, _r) -> list:
     """The weights: how many of each kind, then their bytes."""
     counts = report["model"]["parameters"]
     groups = {"embedding": "embedding", "attention": "attention_projection", "mlp": "mlp", "experts": "experts", "shared_experts": "shared_experts", "router": "router",
               "norm": "norm", "recurrent": "recurrent", "lm_head": "lm_head", "vision": "vision", "other": "other"}
-    steps = [{"key": "weights.group", "values": {"group": groups[k], "parameters": count(counts[k])}} for k in groups if counts.get(k)]
-    return [*steps, _memory(report)[0]]
+    return [*(step("weights.group", group=groups[k], parameters=count(counts[k])) for k in groups if counts.get(k)), *_weight_bytes(report)]
 
 
-def _kv_token(report: dict, arch) -> list:
-    """The KV cache of one token, one step for each kind of layer."""
-    m, step, mem = report["model"], report["decode"], report["memory"]
-    cores = [(a, a.kv_elements / a.compress + a.index_elements) for a in arch.attentions] if arch else []
-    elements = sum(numbers * a.count for a, numbers in cores)
-    written = step["bytes"]["kv_write"] / step["tokens"]  # what a step writes is the cache of its tokens, in the format it is kept in
-    each = written / elements if elements else 0
-    steps = []
-    for a, numbers in cores:
-        if numbers:
-            steps.append({"key": "kv.window" if a.window else "kv.layers", "values": {"layers": str(a.count), "kind": a.kind, "numbers": whole(numbers), "bytes": format_number(each),
-                                                                                      **({"window": whole(a.window)} if a.window else {}), "result": _b(numbers * a.count * each)}})
-    steps.append({"key": "kv.total", "values": {"format": report["formats"]["kv"].upper(), "result": _b(written)}})
-    tokens = report["scenario"].get("prompt", 0) + report["scenario"].get("output", 0)
-    if m["state_bytes_per_sequence"]:
-        steps.append({"key": "kv.state", "values": {"result": _b(m["state_bytes_per_sequence"])}})
-    if tokens and m.get("kv_bytes_per_token_stored"):
-        steps.append({"key": "kv.sequence", "values": {"tokens": whole(tokens), "sequence": _b(mem["kv_bytes_per_sequence"]), "result": _b(m["kv_bytes_per_token_stored"])}})
-    return steps
+def _kv_token(report: dict, r: Resolved) -> list:
+    """The KV cache of one token, one step for each kind of layer; where windows end, what a request keeps."""
+    steps, written, beyond = [], 0.0, 0.0
+    for a in r.arch.attentions:
+        numbers, element = a.kv_elements / a.compress + a.index_elements, formats.kv_bytes_per_element(r.kv, a.cached_vector)
+        if not numbers:
+            continue
+        size = numbers * a.count * element
+        written += size
+        beyond += a.index_elements * a.count * element if a.window else size
+        values = {"layers": str(a.count), "kind": a.kind, "numbers": whole(numbers), "bytes": format_number(element), "result": b_(size)}
+        steps.append(step("kv.window", window=whole(a.window), **values) if a.window else step("kv.layers", **values))
+    if written:
+        steps.append(step("kv.total", format=r.kv.name.upper(), result=b_(written)))
+    windows = [a.window for a in r.arch.attentions if a.window and a.kv_elements]
+    if windows:
+        steps.append(step("kv.beyond", window=whole(max(windows)), result=b_(beyond)))
+    if report["model"]["state_bytes_per_sequence"]:
+        steps.append(step("kv.state", result=b_(report["model"]["state_bytes_per_sequence"])))
+    tokens = r.scenario.prompt + r.scenario.output
+    return [*steps, step("kv.sequence", tokens=whole(tokens), sequence=b_(report["memory"]["kv_bytes_per_sequence"]), result=b_(report["model"]["kv_bytes_per_token_stored"]))]
 
 
-def _room(report: dict, key: str) -> list:
-    """What fits in the memory that the weights leave."""
-    mem = report["memory"]
+def _room(report: dict, r: Resolved, key: str) -> list:
+    """What fits in the memory that the weights leave, worked out at the edge itself."""
+    mem, s = report["memory"], r.scenario
     if mem["available_bytes"] is None or mem[key] is None:
-        return [{"key": "room.unknown", "values": {}}]
-    batch, chips = report["scenario"].get("batch", 1), report["layout"]["tp"] * report["layout"]["pp"]
-    return [{"key": f"room.{key}", "values": {"available": _b(mem["available_bytes"]), "weights": _b(mem["weights_bytes_per_device"] * chips), "sequence": _b(mem["kv_bytes_stored"] / batch),
-                                              "batch": whole(batch), "result": whole(mem[key])}}]
+        return [step("room.unknown")]
+    found = mem[key]
+    together = s.batch if mem["fits"] else 1
+    batch, prompt = (max(1, found), s.prompt) if key == "max_batch" else (together, max(1, found - s.output))
+    draft = memory.draft_of(r.arch, r.weights, s.draft, r.drafter)
+    stored, sequence, working, other = memory.demand(r.arch, r.weights, r.kv, batch=batch, prompt=prompt, output=s.output, layout=r.layout, overhead=s.overhead, block=s.block,
+                                                     offload=s.offload, offload_kv=s.offload_kv, draft=draft)
+    room = mem["available_bytes"] - stored - working - other
+    steps = [_available(report, r), step("room.left", available=b_(mem["available_bytes"]), weights=b_(stored), working=b_(working + other), result=b_(max(0.0, room)) if room > 0 else "0")]
+    if not found:
+        return [*steps, step("room.none", sequence=b_(sequence))]
+    if key == "max_batch":
+        return [*steps, step("room.max_batch", room=b_(room), sequence=b_(sequence), result=whole(found))]
+    if r.arch.max_context and found >= r.arch.max_context:
+        return [*steps, step("room.made", sequence=b_(sequence), batch=whole(together), result=whole(found))]
+    return [*steps, step("room.max_context", room=b_(room), batch=whole(together), sequence=b_(room / together), result=whole(found))]
 
 
-_COUNTS = {"ridge": _ridge, "bytes": _bytes, "flops": _flops, "utilisation": _utilisation, "weights": _weights, "kv_token": _kv_token,
-           "max_batch": lambda report, _: _room(report, "max_batch"), "max_context": lambda report, _: _room(report, "max_context")}
+# ---- counts, the place on the chart, money ---------------------------------------------------------------------------------
 
 
-def _place(report: dict, what: str, name: str) -> list:
+def _ridge(report: dict, _r) -> list:
+    f, h = report["formats"], report["hardware"]
+    return [step("ridge", format=f["compute_roof"].upper(), peak=format_quantity(f["compute_peak_flops_per_s"], "FLOP/s"), bandwidth=format_quantity(h["bandwidth_bytes_per_s"], "B/s"),
+                 result=format_number(h["ridge_flops_per_byte"]))]
+
+
+def _bytes(report: dict, _r) -> list:
+    """What a decode step reads and writes."""
+    moved = report["decode"]["bytes"]
+    return [step("bytes", weights=b_(moved["weights"]), read=b_(moved["kv_read"]), written=b_(moved["kv_write"]), context=whole(report["decode"]["context"]),
+                 result=b_(moved["weights"] + moved["kv_read"] + moved["kv_write"]))]
+
+
+def _flops(report: dict, r: Resolved) -> list:
+    """The work of a decode step: what every token does with the weights, and what attention does with the context."""
+    return [*_fed(report, r), *Working(r, "decode").work()]
+
+
+def _utilisation(report: dict, r: Resolved) -> list:
+    decode, w = report["decode"], Working(r, "decode")
+    if decode["limit_s"] is None:
+        return [step("untimed")]
+    return [*([step("rounds", rounds=str(w.rounds))] if w.rounds > 1 else []), *w.compute(),
+            step("utilisation", compute=s_(decode["limit_parts_s"]["compute"]), time=s_(decode["limit_s"]), result=_p(decode["compute_utilisation"]))]
+
+
+def _place(report: dict, r: Resolved, what: str, name: str) -> list:
     """Where a phase stands on the chart: its intensity and its rate, per chip."""
     phase, bandwidth = report[name], report["hardware"]["bandwidth_bytes_per_s"]
-    if not phase or phase["limit_s"] is None:
-        return [{"key": "untimed", "values": {}}]
+    if phase["limit_s"] is None:
+        return [step("untimed")]
     work, spent = phase["attainable_flops_per_s"] * phase["limit_s"], phase["limit_parts_s"]
-    values = {"flops": format_quantity(work, "FLOP"), "chips": str(report["layout"]["tp"])}
+    values = {"flops": f_(work), "chips": str(Working(r, name).chips)}
     if what == "rate":
-        return [{"key": "rate", "values": values | {"time": _s(phase["limit_s"]), "result": format_quantity(phase["attainable_flops_per_s"], "FLOP/s")}}]
+        return [step("rate", **values, time=s_(phase["limit_s"]), result=format_quantity(phase["attainable_flops_per_s"], "FLOP/s"))]
     moved = spent["memory"] * bandwidth
     x = work / moved if moved else None
-    return [{"key": "intensity", "values": values | {"bytes": _b(moved), "result": format_number(x) if x and x < 1e5 else format_quantity(x)}},
-            {"key": "intensity.ridge", "values": {"ridge": format_number(report["hardware"]["ridge_flops_per_byte"]), "bound": phase["bound"]}}]
+    return [step("intensity", **values, bytes=b_(moved), result=format_number(x) if x and x < 1e5 else format_quantity(x)),
+            step("intensity.ridge", ridge=format_number(report["hardware"]["ridge_flops_per_byte"]), bound=told(phase))]
 
 
 def _chip_hour(report: dict):
     """What the bill takes for an hour of one chip [USD/h], power and purchase included; None if nobody says."""
-    whole = (report["cost"] or {}).get("usd_per_hour")
-    return None if whole is None else whole / report["layout"]["devices"]
+    total = report["cost"]["usd_per_hour"]
+    return None if total is None else total / report["layout"]["devices"]
 
 
-def _cost(report: dict) -> list:
-    price, rate = _chip_hour(report), report["serving"]["tokens_per_s"]
-    value = (report["cost"] or {}).get("usd_per_million_output_tokens")
-    if price is None or rate is None or value is None:
-        return [{"key": "cost.unknown", "values": {}}]
-    return [{"key": "cost", "values": {"price": format_number(price), "chips": str(report["layout"]["devices"]), "rate": format_number(rate), "result": f"${format_number(value)}"}}]
+def _cost(report: dict, _r) -> list:
+    price, serving, money = _chip_hour(report), report["serving"], report["cost"]
+    if price is None:
+        return [step("cost.unknown")]
+    if serving["tokens_per_s"] is None or money["usd_per_million_output_tokens"] is None:
+        return [step("untimed")]
+    each = {"price": format_number(price), "chips": str(report["layout"]["devices"])}
+    steps = [step("cost", **each, rate=format_number(serving["tokens_per_s"]), result=f"${format_number(money['usd_per_million_output_tokens'])}")]
+    if money.get("expected_usd_per_million_output_tokens") is not None:
+        steps.append(step("expected.cost", **each, rate=format_number(serving["expected_tokens_per_s"]), result=f"${format_number(money['expected_usd_per_million_output_tokens'])}"))
+    return steps
 
 
-def _constants(report: dict, key: str) -> list:
-    """The figures of the chip and the model that the steps used, each with source, date and grade."""
-    h, m = report["hardware"], report["model"]
-    of_chip = {"source": h.get("source", ""), "url": h.get("url", ""), "date": str(h.get("retrieved", "")), "grade": h.get("grade", "")}
-    sure = set(h.get("unverified", []))
-    chip = lambda name, value, field: {"name": name, "value": value, **of_chip, "unsure": field in sure}
+_COUNTS = {"ridge": _ridge, "bytes": _bytes, "flops": _flops, "utilisation": _utilisation, "weights": _weights, "kv_token": _kv_token, "memory": _memory, "cost": _cost,
+           "max_batch": lambda report, r: _room(report, r, "max_batch"), "max_context": lambda report, r: _room(report, r, "max_context")}
+
+
+# ---- constants -----------------------------------------------------------------------------------------------------------
+
+
+def _constants(report: dict, key: str, r: Resolved) -> list:
+    """The figures of the chip, the model and the fit that the steps used, each with source, date and grade."""
+    s, h, timed = r.scenario, report["hardware"], report["serving"]["tpot_s"] is not None
+    side = prefill_side(r) if key == "ttft" and s.prefill_hardware and timed else r
     rows = []
-    if key in TIMES or key in ("ridge", "utilisation") or key.startswith("intensity"):
-        roof = report["formats"]["compute_roof"]
-        rows = [chip("bandwidth", format_quantity(h["bandwidth_bytes_per_s"], "B/s"), "bandwidth_gbs"),
-                chip(f"peak {roof.upper()}", format_quantity(report["formats"]["compute_peak_flops_per_s"], "FLOP/s"), roof)]
-        if report["layout"]["devices"] > 1 and h.get("link_bytes_per_s"):
-            rows.append(chip(h.get("link") or "link", format_quantity(h["link_bytes_per_s"], "B/s"), "link_gbs"))
-    if key in ("memory", "max_batch", "max_context"):
-        rows = [chip("memory", _b(h["memory_bytes"]), "memory_gb")]
+    if key in TIMES or key in ("ridge", "utilisation") or "." in key:
+        w = Working(side, "prefill" if key in ("ttft", "intensity.prefill", "rate.prefill") else "decode")
+        rows.append(_of_chip(side, "bandwidth", format_quantity(side.chip.bandwidth_bytes_per_s, "B/s"), "bandwidth_gbs", s.bandwidth if side is r else None))
+        used = {op.roof for op in w.ops if op.group != "collective" and op.roof != "vector" and op.flops} if key != "ridge" else {side.compute}
+        for name in sorted({side.chip.roof_of(x) for x in used}, key=lambda pair: -pair[1]):
+            rows.append(_of_chip(side, f"peak {name[0].upper()}", format_quantity(name[1], "FLOP/s"), name[0], s.peak if side is r and s.peak_format == name[0] else None))
+        if key != "ridge" and any(op.link_bytes for op in w.ops):
+            if side.chip.link_bytes_per_s:
+                rows.append(_of_chip(side, side.chip.link or "link", format_quantity(side.chip.link_bytes_per_s, "B/s"), "link_gbs", s.link if side is r else None))
+            if any(op.network_bytes for op in w.ops):
+                fabric = side.fabric
+                rows.append(_row("network", format_quantity(fabric.network_bytes_per_s, "B/s"), GIVEN if s.network else fabric.network_source, "" if s.network else side.chip.retrieved, "" if s.network else "C"))
+        if w.parts["host"]:
+            rows.append(_of_chip(side, "host", format_quantity(w.roofs.host, "B/s"), "pcie", s.host))
+        if key in TIMES and timed:
+            e = report["expectation"] or {}
+            rows += [_row(name, value, e.get("basis", ""), "", "fit" if e.get("points") else "") for name, value in reached(side, w)]
+    if key in ("memory", "max_batch", "max_context") and h["memory_bytes"] is not None:
+        rows.append(_of_chip(r, "memory", b_(h["memory_bytes"]), "memory_gb", s.memory))
     if key == "cost" and _chip_hour(report) is not None:
         source = report["cost"]["source"]
-        listed = source == h.get("price_source")  # else the user gave it
-        rows = [{"name": "price", "value": f"${format_number(_chip_hour(report))}/h", "source": source, "url": "", "date": str(h.get("retrieved", "")) if listed else "", "grade": "", "unsure": False}]
-    rows.append({"name": m["name"], "value": count(m["parameters"]["total"]), "source": m.get("source", ""), "url": "", "date": "", "grade": "", "unsure": False})
+        listed = source == h["price_source"]  # else the user gave it
+        rows.append(_row("price", f"${format_number(_chip_hour(report))}/h", source, r.chip.retrieved if listed else "", "C" if listed else ""))
+    known, day = catalogue.grade(r.arch.id)
+    rows.append(_row(report["model"]["name"], count(report["model"]["parameters"]["total"]), report["model"]["source"] or GIVEN, day, known))
     return rows
+
+
+def _row(name: str, value: str, source: str, date: str = "", grade: str = "", url: str = "", unsure: bool = False) -> dict:
+    return {"name": name, "value": value, "source": source, "url": url, "date": date, "grade": grade, "unsure": unsure}
+
+
+def _of_chip(r: Resolved, name: str, value: str, field: str, given) -> dict:
+    """A figure of the chip, or of the question where it is typed over the chip's."""
+    if given is not None:
+        return _row(name, value, GIVEN)
+    c = r.chip
+    return _row(name, value, c.source, str(c.retrieved or ""), c.grade, c.url, field in c.unverified)

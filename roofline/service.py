@@ -95,7 +95,12 @@ def serve(r: Resolved, prefill: Phase, decode: Phase, plain_limit_s, roofs: roof
     result["tokens_per_step"] = tokens
     result["speculation"] = None
     if s.draft and limit is not None:
-        result["speculation"] = {"tokens_per_step": tokens, "draft_s": drafted, "verify_s": decode.limit_s, "plain_tpot_s": plain_limit_s, "speedup": plain_limit_s / limit}
+        plain = None if expected is None else times(r, decode_pass(s, layout), roofs, e)[2]
+        result["speculation"] = {
+            "tokens_per_step": tokens, "draft_s": drafted, "verify_s": decode.limit_s, "plain_tpot_s": plain_limit_s, "speedup": plain_limit_s / limit,
+            "expected_draft_s": None if expected is None else drafted_expected, "expected_verify_s": decode.expected_s, "expected_plain_tpot_s": plain,
+            "expected_speedup": None if expected is None else plain / expected,
+        }
     result["disaggregated"] = pools
     result["mixed_step"] = _mixed(r, roofs) if s.chunk and limit is not None else None
     result["arrivals"] = _arrivals(r, roofs, e, max_batch, tokens) if s.rate and limit is not None else None
@@ -186,16 +191,20 @@ def pool_figures(prefill_s, tpot_s, batch, output, decode_devices, prefill_devic
     return ratio, devices, batch / tpot_s / devices
 
 
+def prefill_side(r: Resolved) -> Resolved:
+    """The same question on one instance of the scenario's prefill pool, for one prompt."""
+    from .scenario import resolve
+    s = r.scenario
+    return resolve(s.replace(hardware=s.prefill_hardware, devices=s.prefill_devices or r.layout.tp, tp=None, pp=None, dp=None, ep=None, prefill_hardware="", draft=0, rate=None, batch=1,
+                             peak=None, bandwidth=None, memory=None, link=None))
+
+
 def _pools(r: Resolved, tpot_s: float) -> dict:
     """Prefill on chips of its own: its time for one prompt, the KV transfer, and how many instances keep this decode instance fed.
 
     TTFT is that of a prompt read by itself; what an instance gets through, and so its number, price and energy, is that of prompts read together.
     """
-    s = r.scenario
-    from .scenario import resolve
-    other = s.replace(hardware=s.prefill_hardware, devices=s.prefill_devices or r.layout.tp, tp=None, pp=None, dp=None, ep=None, prefill_hardware="", draft=0, rate=None, batch=1,
-                      peak=None, bandwidth=None, memory=None, link=None)
-    q = resolve(other)
+    s, q = r.scenario, prefill_side(r)
     roofs = roof.roofs_of(q.chip, q.layout, (q.compute, q.activations.compute, attention_format(q)), s.network, s.host)
     prefill_s = lone_prefill(q, s, roofs)
     fits = memory.footprint(q.arch, q.weights, q.kv, batch=1, prompt=s.prompt, output=1, layout=q.layout, memory_bytes=q.chip.memory_bytes, utilisation=s.utilisation)["fits"]

@@ -66,6 +66,21 @@ def times(value) -> str:
     return "–" if value is None else f"{format_number(value)}{THIN}×"
 
 
+def told(phase: dict) -> str | None:
+    """The roof a reader is told of a phase of a Report: its bound, with the link to host memory by its own name ("network" counts it in).
+
+    >>> told({"bound": "network", "limit_parts_s": {"network": 0.0, "host": 0.5}}), told({"bound": "memory", "limit_parts_s": None})
+    ('host', 'memory')
+    """
+    parts = phase["limit_parts_s"]
+    return "host" if phase["bound"] == "network" and parts and parts["host"] > parts["network"] else phase["bound"]
+
+
+def told_of_operator(op: dict) -> str:
+    """The same of an operator's row: only collectives wait for links between chips."""
+    return "host" if op["bound"] == "network" and op["group"] != "collective" else op["bound"] or "plain"
+
+
 def model_label(report: dict) -> str:
     """The name of a Report's model."""
     return report["model"].get("name") or report["model"]["id"]
@@ -98,11 +113,11 @@ def headline(report: dict) -> dict:
         spent = decode["limit_parts_s"]
         moved = decode["bytes"]["weights"] + decode["bytes"]["kv_read"] + decode["bytes"]["kv_write"]
         parts |= {
-            "bound": decode["bound"], "user": format_number(serving["tokens_per_s_per_user"]), "total": format_number(serving["tokens_per_s"]),
+            "bound": told(decode), "user": format_number(serving["tokens_per_s_per_user"]), "total": format_number(serving["tokens_per_s"]),
             "utilisation": percent(decode["compute_utilisation"]), "step": seconds(decode["limit_s"]), "bytes": bytes_(moved),
             "flops": format_quantity(decode["flops"], "FLOP"), "ttft": seconds(serving["ttft_s"]),
             "single": report["scenario"].get("batch", 1) * report["layout"]["dp"] == 1,
-            "balance": times(max(spent["memory"], spent["network"]) / spent["compute"]) if spent["compute"] else "–",
+            "balance": times(max(spent["memory"], spent["network"], spent["host"]) / spent["compute"]) if spent["compute"] else "–",
         }
     return parts
 
@@ -136,7 +151,7 @@ def _rate(value) -> str:
 
 def _figure(key, value, expected, phase, write, inverse=False) -> dict:
     """One figure at its limit and as expected. The band is its phase's, since drafts, pools and prices stretch with the step; inverse: a rate, which falls as the step grows."""
-    row = {"key": key, "value": write(value), "role": (phase or {}).get("bound") or "plain"}
+    row = {"key": key, "value": write(value), "role": told(phase) if phase else "plain"}
     if phase and phase.get("limit_s") is None:
         row["role"] = "misfit"
     if expected and phase and phase.get("expected_s"):
@@ -155,7 +170,7 @@ def points(report: dict) -> list:
             continue
         chips = report["layout"]["tp"]
         rows.append({
-            "phase": name, "bound": phase["bound"] if phase["limit_s"] is not None else "misfit", "limit": seconds(phase["limit_s"]),
+            "phase": name, "bound": told(phase) if phase["limit_s"] is not None else "misfit", "limit": seconds(phase["limit_s"]),
             "expected": seconds(phase["expected_s"]), "flops": format_quantity(phase["flops"], "FLOP"), "bytes": bytes_(phase["bytes"]["total"]),
             "reached": format_quantity(phase["attainable_flops_per_s"] if phase["limit_s"] else None, "FLOP/s"),
             "compute": percent(phase["compute_utilisation"]), "bandwidth": percent(phase["bandwidth_utilisation"]),
@@ -174,7 +189,7 @@ def operators(report: dict, name: str) -> list:
         took = op.get("expected_s") or op["limit_s"]
         rows.append({
             "name": op["name"], "group": op["group"], "count": str(op["count"]), "flops": format_quantity(op["flops"], "FLOP"),
-            "bytes": bytes_(op["bytes"] or op.get("link_bytes") or 0), "bound": op["bound"] or "plain", "time": seconds(took),
+            "bytes": bytes_(op["bytes"] or op.get("link_bytes") or 0), "bound": told_of_operator(op), "time": seconds(took),
             "intensity": "–" if op["intensity_flops_per_byte"] is None else format_number(op["intensity_flops_per_byte"]),
             "share": percent(op["share"]), "width": round(op["share"] or 0, 4), "order": order,
             "sort": [op["name"], op["count"], op["flops"], op["bytes"], op["intensity_flops_per_byte"] or 0, op["bound"] or "", op["share"] or 0],
@@ -191,14 +206,15 @@ def time_groups(report: dict, name: str) -> dict | None:
     for op in phase["operators"]:
         row = totals.setdefault(op["group"], {"share": 0.0, "time": 0.0, "bounds": {}})
         row["share"] += op["share"] or 0.0
-        row["bounds"][op["bound"] or "plain"] = row["bounds"].get(op["bound"] or "plain", 0.0) + (op["share"] or 0.0)
+        bound = told_of_operator(op)
+        row["bounds"][bound] = row["bounds"].get(bound, 0.0) + (op["share"] or 0.0)
     total = phase["expected_s"] or phase["limit_s"]
     rows = [{"group": g, "share": percent(v["share"]), "width": round(v["share"], 5), "bound": max(v["bounds"], key=v["bounds"].get),
              "time": seconds(total * v["share"]) if total else "–"} for g, v in totals.items() if v["share"] > 0]
     rows.sort(key=lambda r: -r["width"])
     parts = phase.get("limit_parts_s")
     return {
-        "total": seconds(total), "basis": "expected" if phase["expected_s"] else "limit", "groups": rows, "bound": phase["bound"],
+        "total": seconds(total), "basis": "expected" if phase["expected_s"] else "limit", "groups": rows, "bound": told(phase),
         "parts": [] if not parts else [{"key": k, "time": seconds(v), "width": round(v / phase["limit_s"], 5)} for k, v in parts.items() if v],
     }
 

@@ -9,7 +9,7 @@ from .phase import decode_pass
 from .report import evaluate
 from .scenario import Resolved, Scenario, resolve
 from .units import format_number, format_quantity
-from .view import bytes_, percent, seconds
+from .view import bytes_, percent, seconds, times, told
 
 # Every name a lesson may use as {name} or watch; a value is text, or for a bound the key that the page has a word for.
 NAMES = (
@@ -51,7 +51,7 @@ def numbers(scenario: Scenario) -> dict:
     x = {p["name"]: p["x"] for p in finding["phases"]}
     moved = decode["bytes"]["weights"] + decode["bytes"]["kv_read"] + decode["bytes"]["kv_write"]
     plain = lambda value: "–" if value is None else format_number(value)
-    bound = lambda phase: (phase["bound"] or "plain") if phase["limit_s"] is not None else "misfit"
+    bound = lambda phase: (told(phase) or "plain") if phase["limit_s"] is not None else "misfit"
     return {
         "ridge": finding["ridge"],
         "intensity": x.get("decode", "–"),

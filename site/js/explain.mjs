@@ -2,7 +2,7 @@
 // The working of a figure: formula, this scenario's values, and the constants with their sources.
 
 import { h, sheet } from "./dom.mjs";
-import { has, named, phrases, rich, t } from "./i18n.mjs";
+import { named, phrases, rich, t } from "./i18n.mjs";
 import { table } from "./tabs.mjs";
 
 /** Every element made by `number` opens its working. @param {any} page */
@@ -20,12 +20,12 @@ export async function openExplanation(page, key) {
   try {
     const { steps, constants } = await page.engine.ask("explain", { form: page.state.form, key });
     place.replaceChildren(
-      h("ol", { class: "steps" }, steps.map((/** @type {any} */ s) => h("li", {}, ...rich(`explain.${s.key}`, Object.fromEntries(Object.entries(s.values).map(([k, v]) => [k, k === "basis" ? phrases(String(v)) : h("span", { class: "num" }, ["bound", "group", "kind"].includes(k) ? named(k, String(v)) : String(v))])))))),
+      h("ol", { class: "steps" }, steps.map((/** @type {any} */ s) => h("li", {}, ...rich(`explain.${s.key}`, Object.fromEntries(Object.entries(s.values).map(([k, v]) => [k, h("span", { class: "num" }, ["bound", "group", "kind"].includes(k) ? named(k, String(v)) : String(v))])))))),
       h("h3", {}, t("explain.constants")),
       table({
         caption: t("explain.constants"), rows: constants, columns: [{ key: "name", label: t("explain.name") }, { key: "value", label: t("explain.value"), num: true }, { key: "source", label: t("fact.source") }, { key: "grade", label: t("fact.grade") }],
-        cell: (row, column) => (column === "source" ? h("span", {}, row.url ? h("a", { href: row.url, rel: "noopener noreferrer", target: "_blank" }, row.source || row.url) : row.source || "–", row.date ? `, ${row.date}` : "")
-          : column === "name" ? (has(`fact.${row.name}`) ? t(`fact.${row.name}`) : row.name) : column === "grade" ? `${row.grade || "–"}${row.unsure ? ` (${t("explain.unsure")})` : ""}` : row[column]),
+        cell: (row, column) => (column === "source" ? h("span", {}, row.url ? h("a", { href: row.url, rel: "noopener noreferrer", target: "_blank" }, row.source || row.url) : row.source === "given" ? t("explain.given") : phrases(row.source || "–"), row.date ? `, ${row.date}` : "")
+          : column === "name" ? (row.name.startsWith("peak ") ? t("fact.peak", { format: row.name.slice(5) }) : named("fact", row.name)) : column === "grade" ? `${named("grade", row.grade) || "–"}${row.unsure ? ` (${t("explain.unsure")})` : ""}` : row[column]),
       }),
       h("p", { class: "hint" }, t("explain.grades")));
   } catch (error) {

@@ -195,8 +195,8 @@ def _explain(params: dict) -> dict:
     key = params.get("key")
     if key not in working.KEYS:
         raise InputError("figure", key, f"must be one of {', '.join(working.KEYS)}")
-    scenario = scenario_of(params.get("form", {}))
-    return working.explain(evaluate(scenario).to_dict(), key, resolve(scenario).arch)
+    r = resolve(scenario_of(params.get("form", {})))
+    return working.explain(evaluate(r).to_dict(), key, r)
 
 
 def _levers(params: dict) -> dict:
@@ -252,7 +252,7 @@ def _sweep(params: dict) -> dict:
         point = chart_data.roofline_columns(report)["phases"] if params.get("trail") else None
         rows.append({
             "x": x, "here": x == here, "fits": fits, "label": view.whole(x), "user": serving["tokens_per_s_per_user"], "total": serving["tokens_per_s"],
-            "ttft": serving["ttft_s"], "bound": decode["bound"] if fits else "misfit", "prefill_bound": prefill["bound"] if fits else "misfit",
+            "ttft": serving["ttft_s"], "bound": view.told(decode) if fits else "misfit", "prefill_bound": view.told(prefill) if fits else "misfit",
             "text": {"user": format_number(serving["tokens_per_s_per_user"]), "total": format_number(serving["tokens_per_s"]),
                      "ttft": format_quantity(serving["ttft_s"], "s"), "tpot": format_quantity(serving["tpot_s"], "s"),
                      "utilisation": view.percent(decode["compute_utilisation"]), "memory": format_quantity(report["memory"]["total_bytes"], "B")},

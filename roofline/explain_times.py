@@ -1,0 +1,185 @@
+"""The working of a phase's time: its work, each roof's time from the figures it is made of, the limit, and the time to expect.
+
+Every step is {"key", "values"}, as in `explain`: what stands in a step is enough to do its sum by hand.
+"""
+
+from __future__ import annotations
+
+from . import calibration, roof
+from .flips import roofs_for
+from .operators import Pass
+from .phase import bubble, decode_pass, operators_of, prefill_pass
+from .scenario import Resolved
+from .units import format_number, format_quantity
+from .view import count, whole
+
+CACHES = ("attention_core", "recurrent")
+MOST = 6  # operator groups of an expected time that are listed by name
+
+
+def s_(value) -> str:
+    """A time [s] as text."""
+    return format_quantity(value, "s")
+
+
+def b_(value) -> str:
+    """A size [bytes] as text."""
+    return format_quantity(value, "B")
+
+
+def f_(value) -> str:
+    """Work [FLOP] as text."""
+    return format_quantity(value, "FLOP")
+
+
+def step(key: str, **values) -> dict:
+    """One step of a working."""
+    return {"key": key, "values": values}
+
+
+class Working:
+    """One phase of a resolved scenario taken apart. name: "prefill" or "decode"; sequences: of the prefill, if not the batch."""
+
+    def __init__(self, r: Resolved, name: str, sequences: float | None = None):
+        s, layout = r.scenario, r.layout
+        self.r, self.name, self.decodes = r, name, name == "decode"
+        if self.decodes:
+            self.p = decode_pass(s, layout, s.draft + 1)
+        elif sequences is None:
+            self.p = prefill_pass(s, layout)
+        else:
+            self.p = Pass(sequences=sequences, new_tokens=1.0 * (s.prompt - s.cached), start=1.0 * s.cached, pool=layout.pool)
+        # A decode step is a round for each micro-batch, and the times are those of one; in prefill all stages compute at once.
+        self.rounds = min(layout.pp, s.batch) if self.decodes else 1
+        self.stages = 1 if self.decodes else layout.pp
+        self.chips = layout.tp * self.stages
+        self.roofs = roofs_for(r)
+        self.ops = operators_of(r, self.p)
+        self.parts = dict(zip(roof.PARTS, roof.limit_parts(self.ops, self.roofs, layout, self.stages), strict=True))
+        self.limit_s = max(self.parts.values())
+
+    # ---- the work ---------------------------------------------------------------------------------------------------
+
+    def work(self) -> list:
+        """What is multiplied: weights x tokens, attention's pairs, recurrent layers, and the rest."""
+        products = [op for op in self.ops if op.group not in (*CACHES, "collective") and op.roof != "vector"]
+        head = sum(op.flops for op in products if op.group == "lm_head")
+        body = sum(op.flops for op in products) - head
+        tokens, sampled = self.p.tokens, self.p.sequences * self.p.sampled
+        steps = [step("work.products", body=count(body / 2 / tokens), tokens=whole(tokens * self.rounds), head=count(head / 2 / sampled), sampled=whole(sampled * self.rounds),
+                      result=f_((body + head) * self.rounds))]
+        cores = iter([op for op in self.ops if op.group == "attention_core"])
+        for a in self.r.arch.attentions:
+            if a.kind == "cross":
+                continue
+            dims = (a.decode_qk_dim or a.qk_dim) + (a.decode_v_dim or a.v_dim) if self.decodes else a.qk_dim + a.v_dim
+            steps.append(self._pairs(next(cores), a.kind, a.heads, dims))
+            if a.index_heads:
+                steps.append(self._pairs(next(cores), "indexer", a.index_heads, a.index_dim))
+        for op in self.ops:
+            if op.group == "recurrent":
+                steps.append(step("work.scan", kind=op.name, each=f_(op.flops / op.count / tokens), layers=str(op.count), tokens=whole(tokens * self.rounds), result=f_(op.flops * self.rounds)))
+        rest = sum(op.flops for op in self.ops if op.roof == "vector")
+        return [*steps, step("work.total", rest=f_(rest * self.rounds), result=f_(sum(op.flops for op in self.ops) * self.rounds))]
+
+    def _pairs(self, op, kind: str, heads: int, dims: int) -> dict:
+        flops = op.flops * self.rounds
+        return step("work.attention", kind=kind, heads=str(heads), dims=str(dims), pairs=format_quantity(flops / (2.0 * heads * dims * op.count)), layers=str(op.count), result=f_(flops))
+
+    # ---- the limit --------------------------------------------------------------------------------------------------
+
+    def limit(self) -> list:
+        """The time of each roof, and the longest."""
+        steps = [step("rounds", rounds=str(self.rounds))] if self.rounds > 1 else []
+        return [*steps, self._memory(), *self.compute(), *self._links(), *self._host(), step(f"limit.{self.name}", bound=self.bound, result=s_(self.limit_s))]
+
+    @property
+    def bound(self) -> str:
+        """The roof that takes longest, the host link by its own name."""
+        return max(("memory", "compute", "network", "host"), key=lambda k: self.parts[k])
+
+    def _memory(self) -> dict:
+        """What the busiest chip reads and writes; in equal shares where that is what the chips have."""
+        tp, bandwidth = self.r.layout.tp, self.roofs.bandwidth
+        weights, cache = (sum(op.weight_bytes for op in self.ops), sum(op.kv_read_bytes + op.kv_write_bytes for op in self.ops))
+        near = [(op.group in CACHES, roof.op_load(op, tp, self.stages)[1]) for op in self.ops if op.group != "collective"]
+        own_cache = sum(size for is_cache, size in near if is_cache)
+        own_weights = sum(size for is_cache, size in near if not is_cache)
+        values = {"weights": b_(weights), "kv": b_(cache), "own_weights": b_(own_weights), "own_kv": b_(own_cache), "per_chip": b_(own_weights + own_cache),
+                  "bandwidth": format_quantity(bandwidth, "B/s"), "result": s_(self.parts["memory"])}
+        even = abs(own_weights * tp - weights) < 0.01 * weights and (not cache or abs(own_cache * tp - cache) < 0.01 * cache)
+        return step("time.memory" if even else "time.memory.uneven", chips=str(tp), **values)
+
+    def compute(self) -> list:
+        """The products at the peak of each format they run in."""
+        work = {}
+        for op in self.ops:
+            if op.group != "collective" and op.roof != "vector":
+                work[op.roof] = work.get(op.roof, 0.0) + op.load * op.flops
+        rows = [step("time.compute", flops=f_(flops), chips=str(self.chips), format=self.r.chip.roof_of(name)[0].upper(), peak=format_quantity(self.roofs.peaks[name], "FLOP/s"),
+                     result=s_(flops / self.chips / self.roofs.peaks[name])) for name, flops in work.items() if flops]
+        return rows if len(rows) < 2 else [*rows, step("time.compute.sum", result=s_(self.parts["compute"]))]
+
+    def _links(self) -> list:
+        """What a chip sends: over its links or, where that takes longer, beyond them."""
+        sent = {}
+        for op in self.ops:
+            if op.group != "collective" or not op.link_bytes:
+                continue
+            link = self.roofs.link * op.link_share
+            inside = (op.link_bytes - op.network_bytes - op.spared_bytes) * op.load / self.stages
+            beyond = op.network_bytes * op.load / self.stages
+            far = beyond / self.roofs.network > inside / link
+            key = ("time.network.beyond", self.roofs.network) if far else ("time.network", link)
+            sent[key] = sent.get(key, 0.0) + (beyond if far else inside)
+        rows = [step(key, bytes=b_(size), bandwidth=format_quantity(speed, "B/s"), **({"link": self.r.chip.link or "–"} if key == "time.network" else {}), result=s_(size / speed))
+                for (key, speed), size in sent.items() if size]
+        return rows if len(rows) < 2 else [*rows, step("time.network.sum", result=s_(self.parts["network"]))]
+
+    def _host(self) -> list:
+        away = sum(roof.op_load(op, self.r.layout.tp, self.stages)[2] for op in self.ops if op.group != "collective")
+        return [step("time.host", bytes=b_(away), host=format_quantity(self.roofs.host, "B/s"), result=s_(self.parts["host"]))] if away else []
+
+    # ---- the expectation --------------------------------------------------------------------------------------------
+
+    def expected(self) -> tuple:
+        """(steps, time, (low, high)) to expect of the pass [s]; no steps and None where nothing is expected."""
+        e = calibration.expectation(self.r)
+        if e is None:
+            return [], None, None
+        rounds = calibration.rounds_of(e, self.p)
+        groups = {}
+        for op in self.ops:
+            row = groups.setdefault(op.group, [0.0, 0.0])
+            row[0] += max(roof.op_parts(op, self.roofs, self.r.layout.tp, self.stages))
+            row[1] += calibration.op_expected(op, self.roofs, self.r.layout.tp, e, rounds)
+        rows = sorted(((g, *t) for g, t in groups.items() if t[1]), key=lambda row: -row[2])
+        steps = [step("expected.group", group=group, least=s_(least), result=s_(took)) for group, least, took in rows[:MOST]]
+        if rows[MOST:]:
+            steps.append(step("expected.rest", result=s_(sum(row[2] for row in rows[MOST:]))))
+        busy, besides = sum(row[2] for row in rows), calibration.overhead(e, self.p, rounds)
+        share = bubble(self.p.tokens, self.stages)
+        serial = (busy + besides) * share
+        took = max(self.limit_s, serial)
+        low, high = (e.low, e.high) if self.decodes else (e.prefill_low, e.prefill_high)
+        band = max(self.limit_s, took * low), max(self.limit_s, took * high)
+        values = {"sum": s_(busy), "besides": s_(besides), "low": s_(band[0]), "high": s_(band[1]), "result": s_(took)}
+        if took > serial:
+            steps.append(step("expected.limit", **values))
+        else:
+            steps.append(step("expected.total" if share == 1 else "expected.stages", **values, **({} if share == 1 else {"stages": str(self.stages), "share": f"{format_number(100 * share)}\u2009%"})))
+        return steps, took, band
+
+
+def reached(r: Resolved, working: Working) -> list:
+    """(name, value) of the fitted figures that an expected time uses most."""
+    e = calibration.expectation(r)
+    if e is None:
+        return []
+    percent = lambda x: f"{format_number(100 * x)}\u2009%"
+    rows = [("reached.bandwidth", percent(e.bandwidth)), ("reached.compute", percent(e.rate(r.compute)))]
+    if e.points:  # fractions that the user gives come with none of the rest
+        rows += [("reached.cache", percent(e.cache_bandwidth)), *([] if working.decodes else [("reached.attention", percent(e.attention))]), ("reached.launch", s_(e.launch_s)), ("reached.step", s_(e.step_s))]
+        if any(op.group == "collective" for op in working.ops):
+            rows += [("reached.link", percent(e.link)), ("reached.message", s_(e.message_s))]
+    return rows
