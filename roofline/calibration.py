@@ -403,14 +403,16 @@ def efficiency(engine: str, release: str, chip, wire: str) -> Efficiency:
     low, high, rows = band("decode", engine, family)
     prefill_low, prefill_high, prefill_rows = band("prefill", engine, family)
     measured = fitted()["rows"]
-    known = engine in measured["engine"]
+    own = measured["engine"].get(engine)  # rows of this engine; a range of its own needs enough of them in one group
+    where_from = f"{engine if own else 'all engines'} on {family if family in measured['family'] else 'chips of other families'}"
+    borrowed = ", range of all engines" if own and engine not in fitted()["bands"]["decode"] else ""
     plain = {name: get(name) for name in PARAMETERS if name not in ("compute", "attention", "dequant", "mac")}
     return Efficiency(
         compute=min(1.0, dict(rates)["bf16"]), attention=get("attention") * accumulation_gain(engine, chip, chip.roof_of("bf16")[0]), rates=tuple(rates), widths=tuple(widths),
         packing=tuple((p, get("dequant", packing=p)) for p in ("byte", "nibble")), macs=tuple((p, get("mac", packing=p)) for p in ("native", "byte", "nibble")),
         dequant=get("dequant", packing="byte"), mac=get("mac", packing="native"), chunk=PREFILL_CHUNKS.get(engine, PREFILL_CHUNK), norm=NORM,
-        low=low, high=high, prefill_low=prefill_low, prefill_high=prefill_high, points=rows + prefill_rows,
-        basis=f"{engine if known else 'all engines'} on {family if family in measured['family'] else 'chips of other families'}, {rows + prefill_rows} measurements", **plain,
+        low=low, high=high, prefill_low=prefill_low, prefill_high=prefill_high, points=own or rows + prefill_rows,
+        basis=f"{where_from}, {own or rows + prefill_rows} measurements{borrowed}", **plain,
     )
 
 
