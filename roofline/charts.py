@@ -38,7 +38,7 @@ def roofline_figure(report: dict | None = None, *, columns: dict | None = None, 
     add(source["ridges"], Segment(x0="x", x1="x", y0="y0", y1="y", line_color="color", line_dash="dotted", line_width=1.2))
     add(source["roofs"], MultiLine(xs="xs", ys="ys", line_color="color", line_width="width", line_alpha="alpha", line_cap="round"))
     add(source["ceilings"], MultiLine(xs="xs", ys="ys", line_color="color", line_width=2, line_dash="dashed"))
-    add(source["trail"], MultiLine(xs="xs", ys="ys", line_color="color", line_width=1.5, line_alpha=0.55, line_dash=[2, 3]))
+    add(source["trail"], MultiLine(xs="xs", ys="ys", line_color="color", line_width=9, line_alpha=0.28, line_cap="round", line_join="round"))  # wide: it mostly lies on the roof
     operators = add(source["operators"], Scatter(x="x", y="y", size="size", marker="marker", fill_color="color", fill_alpha=0.2, line_color="color", line_alpha=0.5),
                     name="operators")
     add(source["expected"], Segment(x0="x", x1="x", y0="low", y1="high", line_color="color", line_width=7, line_alpha=0.3, line_cap="round"))

@@ -107,6 +107,8 @@ export class Chart {
 }
 
 const MOVING = ["phases", "phase_labels", "operators", "expected"];
+/** The most points of a trail. */
+const TRAIL = 200;
 const LENGTHS = new Set(["x", "y", "expected", "low", "high"]);
 
 /** The roofline chart: moves its points smoothly from one answer to the next. */
@@ -116,6 +118,7 @@ export class RooflineChart extends Chart {
     super(box, item, "roofline");
     this.last = 0;
     /** @type {any} the answer on show, words translated */ this.sources = null;
+    /** @type {Map<string, {xs: number[], ys: number[], color: string}>} where each point has been */ this.path = new Map();
   }
 
   async embed() {
@@ -128,9 +131,24 @@ export class RooflineChart extends Chart {
   /** The labels, where there is room for them in the frame as it is now. */
   placed() { return placeLabels(this.sources, this.span, this.plot.inner_width, this.plot.inner_height, measured); }
 
-  /** Show an answer's columns. @param {any} chart */
-  show(chart) {
+  /** Where the points have been, as the columns of their lines. @param {any} phases @param {boolean} on whether the line goes on */
+  trail(phases, on) {
+    if (!on) this.path.clear();
+    phases.title.forEach((/** @type {string} */ name, /** @type {number} */ i) => {
+      const line = this.path.get(name) ?? { xs: [], ys: [], color: "" }, x = phases.x[i], y = phases.y[i];
+      line.color = phases.color[i];
+      if (x !== line.xs.at(-1) || y !== line.ys.at(-1)) { line.xs.push(x); line.ys.push(y); }
+      if (line.xs.length > TRAIL) { line.xs.shift(); line.ys.shift(); }
+      this.path.set(name, line);
+    });
+    const lines = [...this.path.values()].filter((line) => line.xs.length > 1);
+    return { xs: lines.map((line) => [...line.xs]), ys: lines.map((line) => [...line.ys]), color: lines.map((line) => line.color) };
+  }
+
+  /** Show an answer's columns. @param {any} chart @param {boolean} [on] only the load has changed: the points' trail goes on */
+  show(chart, on = false) {
     const { range, ...sources } = chart;
+    sources.trail = this.trail(sources.phases, on);
     sources.phase_labels = { ...sources.phase_labels, text: sources.phase_labels.text.map((/** @type {string} */ n) => t(`phase.${n}`)) };
     sources.ridges = { ...sources.ridges, label: sources.ridges.label.map(phrases) };
     this.sources = { ...sources };

@@ -29,25 +29,32 @@ useEnglish(data("words"));
 
 let result = first, lever = first.lever, touched = false, notices = /** @type {string[]} */ ([]), tabs = /** @type {Tabs | null} */ (null), rest = 0, rested = 0;
 const state = new State(catalogue.default);
+let answered = state.form, drawn = state.form; // the question of the answer, and that of the chart on show
 const engine = new Engine(build, new URL("./worker.mjs", import.meta.url).href, new URL("./", document.baseURI).href);
 const question = new Question(state, catalogue, `${build.app}catalogue.json`, () => openPaste(page));
 const sentence = new Sentence(state, question);
 const figure = (/** @type {string} */ name) => () => fetched(`${build.app}charts.json`).then((all) => all[name]);
 const figures = { roofline: figure("roofline"), sweep: figure("sweep"), sweep_linear: figure("sweep_linear") };
 const chart = new RooflineChart($("roofline"), figures.roofline);
-const page = { state, engine, figures, question, sentence, chart, charts: [chart], wantChart, repaint, latest: () => result, describe: () => `${question.label("model")}, ${state.get("devices") || 1} × ${question.label("hardware")}` };
+const page = { state, engine, figures, question, sentence, chart, charts: [chart], wantChart, repaint, latest: () => result, drawn: () => !rest, describe: () => `${question.label("model")}, ${state.get("devices") || 1} × ${question.label("hardware")}` };
 // For tests, the benchmark and the curious: what the page is made of. Nothing in the page reads it.
 Object.assign(globalThis, { roofline: page });
 
 /** The least time between two drawings of what stands around sentence and chart [ms]: of a slider that is dragged, not every step need be read there. */
 const REST_MS = 150;
 
+/** What a slider moves: while only that changes, the chart's points leave a trail. */
+const LOAD = ["batch", "prompt", "output", "cached"];
+/** Whether two questions are alike but for their load. @param {Record<string, string>} a @param {Record<string, string>} b */
+const alike = (a, b) => [...new Set([...Object.keys(a), ...Object.keys(b)])].every((key) => a[key] === b[key] || LOAD.includes(key));
+
 /** Show an answer: sentence, figures and chart at once, the rest after that frame, so that a dragged slider stays fluid. */
 function show() {
   sentence.answer(result);
   showFigures(result.view, (key) => openExplanation(page, key));
-  if (chart.doc) chart.show(result.chart);
+  if (chart.doc) chart.show(result.chart, alike(answered, drawn));
   else if (result !== first) wantChart();
+  drawn = answered;
   rest ||= window.setTimeout(() => requestAnimationFrame(() => setTimeout(showRest, 0)), rested + REST_MS - performance.now());
 }
 
@@ -93,6 +100,7 @@ async function ask() {
   document.documentElement.classList.add("asking");
   try {
     result = await engine.newest("evaluate", { form });
+    answered = form;
     question.complain(null);
     if (document.documentElement.classList.contains("stale")) stale(null);
     show();

@@ -57,7 +57,7 @@ def until(page, expression: str, arg=None, timeout: int = STEP_MS):
 
 def settled(page):
     """Wait until the newest question is answered and shown."""
-    until(page, "!document.documentElement.classList.contains('asking')")
+    until(page, "!document.documentElement.classList.contains('asking') && roofline.drawn()")
     page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(() => setTimeout(done, 0), 0)))")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from steps import booted, settled, until
+from steps import booted, column, edit, settled, until
 
 # Every label as a box in pixels, measured in the chart's own font, from what Bokeh holds.
 BOXES = """() => {
@@ -53,6 +53,20 @@ def test_the_point_moves_there_and_does_not_jump(page):
             break
     assert len(seen) >= 4
     assert abs(seen[-1] - page.evaluate("roofline.latest().chart.phases.x[1]")) < 1e-9
+
+
+def test_the_points_leave_a_trail_while_only_the_load_changes(page):
+    page.evaluate("document.querySelector('[data-preset]').click()")
+    settled(page)
+    ends = []
+    for batch in ("2", "4", "8"):
+        edit(page, "#f-batch", batch)
+        ends.append(column(page, "phases", "x")[1])
+    trail = column(page, "trail", "xs")
+    assert trail[-1][-3:] == ends  # where decode stood at each answer
+    page.evaluate("roofline.state.set({ hardware: 'h100-sxm' })")
+    settled(page)
+    assert column(page, "trail", "xs") == []
 
 
 def test_the_still_chart_is_the_chart(page, fresh, site):
