@@ -61,7 +61,7 @@ def test_the_points_leave_a_trail_while_only_the_load_changes(page):
     ends = []
     for batch in ("2", "4", "8"):
         edit(page, "#f-batch", batch)
-        ends.append(column(page, "phases", "x")[1])
+        ends.append(page.evaluate("roofline.latest().chart.phases.x[1]"))
     trail = column(page, "trail", "xs")
     assert trail[-1][-3:] == ends  # where decode stood at each answer
     page.evaluate("roofline.state.set({ hardware: 'h100-sxm' })")
