@@ -186,11 +186,15 @@ def roofline_sources(report: dict, palette: dict | None = None) -> dict:
     roofs, phases, ops, span = data["roofs"], data["phases"], data["operators"], data["range"]
     middle = (span["x0"] * span["x1"]) ** 0.5
     left = [x > middle for x in phases["x"]]
-    labels = {"x": [], "y": [], "text": roofs["label"], "color": color(roofs["role"]), "align": ["left"] * len(roofs["label"]), "angle": [0.0] * len(roofs["label"])}
+    labels = {"x": [], "y": [], "text": [*roofs["label"]], "color": color(roofs["role"]), "align": ["left"] * len(roofs["label"]), "angle": [0.0] * len(roofs["label"])}
     column = data["ridges"]["x"][0] * (span["x1"] / span["x0"]) ** 0.012  # labels of the flat roofs stand in one column, right of the ridge
     for xs, ys, role in zip(roofs["xs"], roofs["ys"], roofs["role"], strict=True):
         labels["x"].append(xs[0] * (span["x1"] / span["x0"]) ** 0.05 if role == "memory" else max(column, xs[0]))
         labels["y"].append(ys[0] * (span["x1"] / span["x0"]) ** 0.05 if role == "memory" else ys[1])
+    for xs, ys, role, label in zip(*(data["ceilings"][name] for name in ("xs", "ys", "role", "label")), strict=True):
+        row = {"x": xs[0], "y": ys[0], "text": label.split(",")[0].split(" (")[0], "color": one(role), "align": "left", "angle": 0.0}
+        for name, column_of in labels.items():
+            column_of.append(row[name])
     return {
         "range": span,
         "finding": {"ridge": format_number(data["ridges"]["x"][0]), "roof": FORMAT_LABELS.get(report["formats"]["compute_roof"], ""),

@@ -81,6 +81,12 @@ export function placeLabels(sources, range, width, height, wide = textWidth) {
         return { text, align: "left", angle: slope, x: back(start), lift: rise, boxes };
       }));
     }
+    if (roof_labels.color[i] === "network") {
+      // At either end of its dashed piece, above it or below.
+      const w = wide(text, 12), end = X(sources.ceilings.xs[i - sources.roofs.xs.length][1]);
+      return best([["left", x, 0], ["right", Math.min(end, width - 4), 0], ["left", x, -21], ["right", Math.min(end, width - 4), -21]]
+        .map(([align, at, lift]) => ({ text, align, angle: 0, x: back(Number(at)), lift: Number(lift), boxes: [boxAt(Number(at), y - 10 - Number(lift), w, 14, String(align))] })));
+    }
     // "BF16, FP16 990 TFLOP/s" where there is room, else "BF16 990 TFLOP/s", else "BF16".
     const short = text.replace(/^([^,]+),.*\s([\d.,]+\s\S+)$/u, "$1 $2");
     const places = [...new Set([text, short, short.split(" ")[0]])].flatMap((words) => {

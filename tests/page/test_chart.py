@@ -116,3 +116,9 @@ def test_both_charts_are_in_the_reader_language(fresh, site):
     page.wait_for_selector("html[data-ready]", state="attached", timeout=90_000)
     booted(page, f"{site}#lang=zh")
     assert "解码" in page.evaluate("roofline.chart.model('phase_labels').data.text.join()")
+
+
+def test_a_link_between_chips_is_named_at_its_dashed_roof(page):
+    page.evaluate("roofline.state.replace({ model: 'llama-3.1-70b', hardware: 'l40s', devices: '8', tp: '8', batch: '16', prompt: '4000' })")
+    settled(page)
+    assert "PCIe" in column(page, "roof_labels", "text")
