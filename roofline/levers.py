@@ -8,6 +8,7 @@ from . import catalogue, formats, hardware, parallel
 from .errors import InputError
 from .flips import flip_points
 from .model import parameters
+from .phase import told_bound
 from .report import Report, evaluate
 from .scenario import Resolved, Scenario, architecture_of, layout_of, resolve
 from .serving import chunked_cycle
@@ -76,7 +77,8 @@ def _load(r: Resolved, add) -> None:
         add("no-speculation", "No speculation", {"draft": 0}, "none")
     else:
         for g in (3, 5):
-            add(f"speculate-{g}", f"Speculative decoding, {g} drafted tokens", {"draft": g}, f"a draft model or MTP head with {s.acceptance:.0%} acceptance; wasted work where drafts fail")
+            add(f"speculate-{g}", f"Speculative decoding, {g} drafted tokens, {s.acceptance:.0%} accepted", {"draft": g},
+                f"the acceptance of {s.acceptance:.0%} is assumed: it depends on text and draft; a draft model or a layer of the model's own must draft; checking computes {g + 1} tokens a request, used or not")
     if s.cached == 0 and s.prompt > 1:
         add("prefix", "Half of the prompt cached (prefix caching)", {"cached": s.prompt // 2}, "requests must share their beginning")
     if not s.chunk and s.prompt > 1024 and not s.prefill_hardware:
@@ -266,7 +268,11 @@ def _tried(scenario: Scenario, lever: Lever, before: Report, base: dict) -> dict
         keys = GOALS | {"ttft": "ttft_alone_s"}  # a pool reads one prompt at a time, so the other side is held to one prompt too
     gains = {name: _gain(base[key], now[key], better_high=name in HIGH) for name, key in keys.items()}
     return {"id": lever.id, "title": lever.title, "price": lever.price, "change": lever.change, "figures": now, "gain": gains, "fits": now["fits"],
-            "bound": report.decode.bound, "from": _point(before.decode), "to": _point(report.decode), "fragment": changed.to_fragment()}
+            "bound": _told(report.decode), "from": _point(before.decode), "to": _point(report.decode), "fragment": changed.to_fragment()}
+
+
+def _told(phase) -> str | None:
+    return told_bound(phase.bound, phase.limit_parts_s)
 
 
 def _point(phase) -> dict:
@@ -300,7 +306,7 @@ def compare(one: Scenario, two: Scenario) -> dict:
                 cell[side + "_flops"] += op.flops
         rows = [g | {"change_s": None if g["a_s"] is None or g["b_s"] is None else g["b_s"] - g["a_s"]} for g in groups.values()]
         rows.sort(key=lambda g: -abs(g["change_s"] if g["change_s"] is not None else g["b_bytes"] - g["a_bytes"]))
-        result[name] = {"a_limit_s": left.limit_s, "b_limit_s": right.limit_s, "a_bound": left.bound, "b_bound": right.bound, "groups": rows}
+        result[name] = {"a_limit_s": left.limit_s, "b_limit_s": right.limit_s, "a_bound": _told(left), "b_bound": _told(right), "groups": rows}
     return result
 
 
@@ -332,7 +338,7 @@ def layouts(scenario: Scenario, goal: str = "throughput", most: int = 12) -> dic
             memory = report.memory
             unfit.append({"tp": x.tp, "pp": x.pp, "ep": x.ep, "dp": x.dp, "needs_bytes": memory["total_bytes"], "has_bytes": memory["available_bytes"]})
             continue
-        rows.append({"tp": x.tp, "pp": x.pp, "ep": x.ep, "dp": x.dp, "batch": changed.batch, "bound": report.decode.bound, "figures": now,
+        rows.append({"tp": x.tp, "pp": x.pp, "ep": x.ep, "dp": x.dp, "batch": changed.batch, "bound": _told(report.decode), "figures": now,
                      "messages_s": sum(op.latency_s for op in report.decode.operators), "rank": _ranked(report, now, goal), "fragment": changed.to_fragment()})
     rows.sort(key=lambda row: ((float("inf") if row["rank"] is None else -row["rank"] if goal in HIGH else row["rank"]), row["figures"]["tpot_s"] + row["messages_s"], row["tp"]))
     return {"goal": goal, "devices": devices, "requests_in_flight": flight, "layouts": rows[:most], "tried": len(rows) + refused + len(unfit), "refused": refused, "unfit": len(unfit),

@@ -197,6 +197,18 @@ def kv_bytes_per_token(arch: Architecture, bytes_per_element: float = 2.0) -> fl
     return sum(((a.reference_elements or a.kv_elements) / a.compress + a.index_elements) * a.count for a in arch.attentions) * bytes_per_element
 
 
+def kv_bound(arch: Architecture, bytes_per_element: float = 2.0) -> dict | None:
+    """Where windows end the growth of the cache: {"layers" that hold no more than a window, "window" (the longest) [tokens], "bytes_per_token_beyond" it}; None without windows.
+
+    A window slides or, in Llama 4, is the block that a token stands in.
+    """
+    bound = [a for a in arch.attentions if a.window and a.kv_elements]
+    if not bound:
+        return None
+    beyond = sum(((0 if a in bound else (a.reference_elements or a.kv_elements) / a.compress) + a.index_elements) * a.count for a in arch.attentions) * bytes_per_element
+    return {"layers": sum(a.count for a in bound), "window": max(a.window for a in bound), "bytes_per_token_beyond": beyond}
+
+
 def state_bytes_per_sequence(arch: Architecture) -> int:
     """Constant state of one sequence, whatever its length [bytes]."""
     return sum(r.state_bytes * r.count for r in arch.recurrents)

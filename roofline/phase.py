@@ -120,6 +120,15 @@ def bound_of(compute: float, mem: float, network: float, host: float = 0.0) -> s
     return "compute" if compute > mem else "memory"
 
 
+def told_bound(bound: str | None, parts: dict | None) -> str | None:
+    """The roof that a reader is told: the bound of a phase, with the link to host memory by its own name.
+
+    >>> told_bound("network", {"network": 0.0, "host": 0.5}), told_bound("memory", None)
+    ('host', 'memory')
+    """
+    return "host" if bound == "network" and parts and parts["host"] > parts["network"] else bound
+
+
 def phase(r: Resolved, p: Pass, *, roofs: roof.Roofs, timed: bool, e, rounds: int = 1, stages: int = 1, context: float) -> Phase:
     """One phase of one replica.
 

@@ -10,7 +10,7 @@ from math import isfinite
 from . import calibration, cost, formats, memory, reserve, roof, service
 from .fabric import fabric_of
 from .hardware import load as load_chip
-from .model import kv_bytes_per_token, parameters, state_bytes_per_sequence
+from .model import kv_bound, kv_bytes_per_token, parameters, state_bytes_per_sequence
 from .network import network_ridge
 from .phase import attention_format, decode_pass, operators_of, Phase, phase, prefill_pass, times
 from .scenario import Resolved, Scenario, resolve
@@ -116,7 +116,7 @@ def evaluate(scenario: Scenario | Resolved) -> Report:
         warnings=tuple(warnings),
         model={
             "id": arch.id, "name": arch.name or arch.id, "architecture": arch.family, "parameters": parameters(arch), "kv_bytes_per_token": kv_bytes_per_token(arch),
-            "kv_bytes_per_token_stored": mem["kv_bytes_per_sequence"] / (s.prompt + s.output), "state_bytes_per_sequence": state_bytes_per_sequence(arch),
+            "kv_bytes_per_token_stored": mem["kv_bytes_per_sequence"] / (s.prompt + s.output), "state_bytes_per_sequence": state_bytes_per_sequence(arch), "kv_bound": kv_bound(arch),
             "weights_bytes": mem["weights_bytes"], "layers": arch.layer_count, "hidden": arch.hidden, "max_context": arch.max_context,
             "assumed": [{"field": f, "value": v, "source": w} for f, v, w in arch.assumed], "notes": list(arch.notes), "source": arch.source,
         },

@@ -5,6 +5,7 @@ Words that a reader sees in their own language stay keys ("memory", "mlp"); the 
 
 from __future__ import annotations
 
+from .phase import told_bound
 from .units import format_number, format_quantity
 
 THIN = "\u2009"
@@ -72,8 +73,7 @@ def told(phase: dict) -> str | None:
     >>> told({"bound": "network", "limit_parts_s": {"network": 0.0, "host": 0.5}}), told({"bound": "memory", "limit_parts_s": None})
     ('host', 'memory')
     """
-    parts = phase["limit_parts_s"]
-    return "host" if phase["bound"] == "network" and parts and parts["host"] > parts["network"] else phase["bound"]
+    return told_bound(phase["bound"], phase["limit_parts_s"])
 
 
 def told_of_operator(op: dict) -> str:
@@ -245,7 +245,8 @@ def facts(report: dict) -> dict:
         "model": {
             "id": m["id"], "name": model_label(report), "family": m["architecture"], "total": count(p["total"]), "active": count(p["active"]),
             "moe": p["active"] < 0.95 * p["total"], "layers": str(m.get("layers", "–")), "weights": bytes_(m["weights_bytes"]),
-            "kv": bytes_(m["kv_bytes_per_token"]), "bits": format_number(report["formats"]["bits_per_weight"]), "assumed": m.get("assumed", []),
+            "kv": bytes_(m["kv_bytes_per_token"]), "state": bytes_(m["state_bytes_per_sequence"]) if m["state_bytes_per_sequence"] else "",
+            "kv_bound": None if not m["kv_bound"] else {"bound": str(m["kv_bound"]["layers"]), "window": whole(m["kv_bound"]["window"]), "beyond": bytes_(m["kv_bound"]["bytes_per_token_beyond"])}, "bits": format_number(report["formats"]["bits_per_weight"]), "assumed": m.get("assumed", []),
             "notes": m.get("notes", []), "source": m.get("source", ""), "max_context": whole(m.get("max_context")),
         },
         "hardware": {

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from . import chart_data
+from .explain_times import Working
 from .hardware import load
 from .operators import distinct_experts
 from .phase import decode_pass
 from .report import evaluate
 from .scenario import Resolved, Scenario, resolve
 from .units import format_number, format_quantity
-from .view import bytes_, percent, seconds, times, told
+from .view import bytes_, count, percent, seconds, times, told
 
 # Every name a lesson may use as {name} or watch; a value is text, or for a bound the key that the page has a word for.
 NAMES = (
@@ -34,6 +35,16 @@ NAMES = (
     "tokens_per_step",
     "flops",
     "pool_ratio",
+    "met",
+    "prompt",
+    "peak",
+    "bandwidth",
+    "batch",
+    "weights_read",
+    "acceptance",
+    "speedup",
+    "expected_tpot",
+    "expected_speedup",
 )
 
 
@@ -74,7 +85,27 @@ def numbers(scenario: Scenario) -> dict:
         "tokens_per_step": _count(serving["tokens_per_step"]),
         "flops": format_quantity(prefill["flops"], "FLOP"),
         "pool_ratio": plain((serving["disaggregated"] or {}).get("prefill_instances_per_decode")),
+        "met": count(met(r)),
+        "prompt": _count(r.scenario.prompt),
+        "peak": format_quantity(report["formats"]["compute_peak_flops_per_s"], "FLOP/s"),
+        "bandwidth": format_quantity(r.chip.bandwidth_bytes_per_s, "B/s"),
+        "batch": _count(r.scenario.batch),
+        "weights_read": bytes_(decode["bytes"]["weights"]),
+        "acceptance": percent(r.scenario.acceptance),
+        "speedup": times((serving["speculation"] or {}).get("speedup")),
+        "expected_tpot": seconds(serving["expected_tpot_s"]),
+        "expected_speedup": times((serving["speculation"] or {}).get("expected_speedup")),
     }
+
+
+def met(r: Resolved) -> float:
+    """Weights that every prompt token is multiplied with: of the layers, without the embedding (looked up) and the head (the last token's).
+
+    >>> met(resolve(Scenario(model="llama-3.1-8b"))) / 1e9
+    6.979321856
+    """
+    w = Working(r, "prefill")
+    return sum(op.flops for op in w.ops if op.tokens and op.group not in ("attention_core", "lm_head")) / 2 / w.p.tokens
 
 
 def _experts(r: Resolved) -> str:

@@ -115,6 +115,18 @@ def speculation(r: Resolved, report: dict) -> dict | None:
         "tpot": seconds(report["serving"]["tpot_s"]),
         "speedup": times(found["speedup"]),
         "pays": found["speedup"] > 1,
+        "acceptance": percent(r.scenario.acceptance),
+        "fed": whole(r.scenario.draft + 1),
+        "expected": None
+        if found["expected_speedup"] is None
+        else {
+            "speedup": times(found["expected_speedup"]),
+            "pays": found["expected_speedup"] > 1,
+            "draft": seconds(found["expected_draft_s"]),
+            "verify": seconds(found["expected_verify_s"]),
+            "plain": seconds(found["expected_plain_tpot_s"]),
+            "tpot": seconds(report["serving"]["expected_tpot_s"]),
+        },
     }
 
 
@@ -126,7 +138,14 @@ def _speedups(r: Resolved) -> list:
         if found is None:
             break
         rows.append(
-            {"batch": whole(batch), "speedup": times(found["speedup"]), "pays": found["speedup"] > 1, "here": batch == here}
+            {
+                "batch": whole(batch),
+                "speedup": times(found["speedup"]),
+                "pays": found["speedup"] > 1,
+                "expected": times(found["expected_speedup"]),
+                "expected_pays": (found["expected_speedup"] or 0) > 1,
+                "here": batch == here,
+            }
         )
     return rows
 

@@ -81,6 +81,85 @@ def test_lessons_tell_the_truth():
     assert by_id["flop"][3]["flops"].startswith("7.")
 
 
+def value(text: str) -> float:
+    """What a live number is worth: "16.2\u2009ms" is 0.0162."""
+    digits, _, unit = text.replace(",", "").partition("\u2009")
+    scale = {"n": 1e-9, "µ": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12, "P": 1e15, "%": 1e-2}
+    return float(digits) * (1.0 if unit in ("", "s", "×", "FLOP") else scale[unit[0]])
+
+
+def course(id: str, *names: str) -> list:
+    """The live numbers of a lesson at each value of its knob, one list a name."""
+    rows = [view_learn.numbers(s) for s in turned(next(lesson for lesson in LESSONS if lesson["id"] == id))]
+    return [[value(row[name]) for row in rows] for name in names]
+
+
+def test_what_the_texts_say_happens_at_every_value_of_the_knob():
+    """Each lesson's claim in words, held against its own scenario."""
+    rising = lambda xs: all(a < b for a, b in zip(xs, xs[1:]))
+    steps = lambda xs: [b / a for a, b in zip(xs, xs[1:])]
+
+    # "two times the weights that a token meets, times the tokens, and a little more"; "nearly in step"; "at first the time does not".
+    flops, met, prompt, peak, ttft = course("flop", "flops", "met", "prompt", "peak", "ttft")
+    assert all(1.0 <= f / (2 * w * n) < 1.1 for f, w, n in zip(flops, met, prompt, strict=True))
+    assert ttft[0] == ttft[1] == ttft[2] and ttft[-1] == pytest.approx(flops[-1] / peak[-1], rel=0.01)
+
+    # "gets something to do", and the corridor stays the limit at every number of guests.
+    used, corridor = course("chef", "utilisation", "bandwidth_use")
+    assert rising(used) and used[-1] > 0.2 and all(x == 1 for x in corridor)
+
+    # "falls nearly as fast as the chips grow"; the expected time "falls less each time".
+    tpot, expected = course("units", "tpot", "expected_tpot")
+    assert all(0.49 < x < 0.55 for x in steps(tpot)) and rising(steps(expected)) and all(x > 0.55 for x in steps(expected))
+
+    # peak / bandwidth is the ridge; where the intensity passes it the bound turns.
+    intensity, ridge, peak, bandwidth = course("ridge", "intensity", "ridge", "peak", "bandwidth")
+    assert peak[0] / bandwidth[0] == pytest.approx(ridge[0], rel=0.01)
+    bounds = [view_learn.numbers(s)["bound"] for s in turned(next(x for x in LESSONS if x["id"] == "ridge"))]
+    assert [b == "compute" for b in bounds] == [x > ridge[0] for x in intensity]
+
+    # Bytes / bandwidth is the time; "nearly all of it weights"; the arithmetic is "done long before".
+    moved, weights, bandwidth, tpot, used = course("decode", "step_bytes", "weights_read", "bandwidth", "tpot", "utilisation")
+    assert all(b / w == pytest.approx(t, rel=0.01) for b, w, t in zip(moved, bandwidth, tpot, strict=True))
+    assert all(w / b > 0.95 for w, b in zip(weights, moved, strict=True)) and max(used) < 0.01
+
+    # "At first nearly twice as much in all, and each user hardly notices"; "the less each doubling gives"; each step is a doubling.
+    total, user, batch = course("batching", "total", "user", "batch")
+    assert all(x == 2 for x in steps(batch)) and min(steps(total)[:2]) > 1.95 and min(steps(user)[:2]) > 0.97
+    assert all(a > b for a, b in zip(steps(total), steps(total)[1:])) and not rising(user) and user[-1] < user[0] / 2
+
+    # From eight bits to four: "the time per token falls and the time to the first token rises"; decoding gains what the bytes lose.
+    weights, tpot, ttft = course("quantisation", "weights", "tpot", "ttft")
+    assert tpot[0] / tpot[1] == pytest.approx(weights[0] / weights[1], rel=0.03) and ttft[1] > 1.9 * ttft[0] and ttft[1] == ttft[2] == ttft[3]
+
+    # "until the cache weighs more than the weights"; an FP8 cache is half as large.
+    cache, weights = course("kv", "kv", "weights")
+    assert cache[0] < weights[0] and cache[-1] > weights[-1]
+    lesson = turned(next(x for x in LESSONS if x["id"] == "kv"))[0]
+    assert value(view_learn.numbers(lesson.replace(kv="fp8"))["kv"]) == pytest.approx(cache[0] / 2, rel=0.01)
+
+    # "grow quickly at first and then level off: nearly all of the model is read"; "some dozens of requests touch nearly all".
+    (read,) = course("moe", "weights_read")
+    whole = value(view_learn.numbers(turned(next(x for x in LESSONS if x["id"] == "moe"))[0])["weights"])
+    assert read[1] > 2 * read[0] and read[-1] / read[-2] < 1.02 and read[-1] > 0.98 * whole
+    assert float(view_learn.numbers(Scenario(model="qwen3-30b-a3b", batch=48))["experts_read"].split()[0]) > 0.95 * 128
+
+    # "brings less and less, and in the end it costs more than it brings", at the limit and as expected.
+    for name in ("speedup", "expected_speedup"):
+        (speed,) = course("speculation", name)
+        assert all(a > b for a, b in zip(speed, speed[1:])) and speed[0] > 1.9 and speed[-1] < 1, name
+
+    # Longer prompts need more prefill instances; reading is bound by compute and writing by memory at each.
+    (ratio,) = course("disaggregation", "pool_ratio")
+    rows = [view_learn.numbers(s) for s in turned(next(x for x in LESSONS if x["id"] == "disaggregation"))]
+    assert rising(ratio) and {(row["prefill_bound"], row["bound"]) for row in rows} == {("compute", "memory")}
+
+
+def test_the_course_is_whole():
+    """FLOP, chef and cold store, units, ridge, why decode waits, batching, quantisation, KV cache, experts, speculation, disaggregation."""
+    assert ids == ["flop", "chef", "units", "ridge", "decode", "batching", "quantisation", "kv", "moe", "speculation", "disaggregation"]
+
+
 def test_the_bridge_answers_a_lesson():
     def ask(**params):
         answer = json.loads(bridge.handle(json.dumps({"v": 1, "id": 1, "method": "learn", "params": params})))

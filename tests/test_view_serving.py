@@ -103,3 +103,36 @@ def test_the_strip_of_figures_says_what_serving_says(change):
     assert ("alone" in strip["ttft"]) == together
     if together:
         assert strip["ttft"]["alone"] == {"basis": "expected", "value": view.seconds(serving["expected_ttft_alone_s"])}
+
+
+def test_speculation_is_shown_as_expected_too():
+    """Checking 5 tokens a request at what engines reach: the gain is smaller than at the limits and ends at a smaller batch."""
+    asked = Scenario(model="llama-3.1-70b", hardware="h200-sxm", devices=2, weights="fp8", prompt=1024, draft=4, draft_model="llama-3.2-1b", batch=128)
+    found = serving(asked)["speculation"]
+    spec = evaluate(asked).serving["speculation"]
+    plain = evaluate(asked.replace(draft=0)).serving["expected_tpot_s"]
+    assert spec["expected_plain_tpot_s"] == pytest.approx(plain)
+    assert spec["expected_speedup"] == pytest.approx(plain / evaluate(asked).serving["expected_tpot_s"])
+    assert found["acceptance"].startswith("70") and found["fed"] == "5" and found["expected"]["pays"] and spec["expected_speedup"] < spec["speedup"]
+    here = next(row for row in found["rows"] if row["here"])
+    assert here["expected"] == found["expected"]["speedup"]
+    paying = lambda key: [row["batch"] for row in found["rows"] if row[key]]
+    assert paying("expected_pays") == paying("pays")[: len(paying("expected_pays"))]
+    assert serving(asked.replace(engine="none"))["speculation"]["expected"] is None
+
+
+@pytest.mark.parametrize("model, experts", [("llama-3.1-70b", False), ("qwen3-30b-a3b", True)])
+def test_checking_drafts_is_paid_for(model, experts):
+    """A verify step of 5 tokens a request: five times the products and the attention; more experts are read; the cache once."""
+    asked = Scenario(model=model, hardware="h200-sxm", devices=2, batch=4)
+    one, five = evaluate(asked).decode, evaluate(asked.replace(draft=4)).decode
+    for group in ("attention_core", "attention_projection", "lm_head", "experts" if experts else "mlp"):
+        work = [sum(op.flops for op in d.operators if op.group == group) for d in (one, five)]
+        assert work[1] == pytest.approx(5 * work[0]), group
+    assert five.bytes["kv_read"] == pytest.approx(one.bytes["kv_read"], rel=0.01)
+    if experts:
+        # 128 (1 - (120/128)^20) over 128 (1 - (120/128)^4) experts
+        read = [sum(op.weight_bytes for op in d.operators if op.group == "experts") for d in (one, five)]
+        assert read[1] / read[0] == pytest.approx((1 - 0.9375**20) / (1 - 0.9375**4), rel=1e-3)
+    else:
+        assert five.bytes["weights"] == pytest.approx(one.bytes["weights"])

@@ -169,7 +169,7 @@ export class Question {
       if (first) first.textContent = this.state.get(name) ? t("auto") : `${t("auto")}: ${facts.formats[name].toUpperCase?.() ?? facts.formats[name]}`;
     }
     const m = facts.model, c = facts.hardware;
-    $("model-facts").textContent = t(m.moe ? "facts.model.moe" : "facts.model", m);
+    $("model-facts").textContent = [t(m.moe ? "facts.model.moe" : "facts.model", m), m.kv_bound ? t("facts.model.bound", m.kv_bound) : "", m.state ? t("facts.model.state", m) : ""].filter(Boolean).join(t("facts.and"));
     $("hardware-facts").textContent = t("facts.hardware", { ...c, peak: facts.formats.peak, format: facts.formats.compute_roof.toUpperCase() });
   }
 

@@ -56,7 +56,11 @@ export function view(page) {
       fill(places.arrivals, !a ? null : !a.stable ? h("p", { class: "error" }, ...rich("serving.arrivals.unstable", nums(a)))
         : [h("p", {}, ...rich("serving.arrivals.told", nums(a))), twoColumns(a.rows, "serving.wait", t("serving.arrivals"), false)]);
       fill(places.mixed, r.mixed ? [h("p", {}, ...rich("serving.mixed.told", { ...nums(r.mixed), bound: bound(r.mixed.bound, false) })), small(r.mixed.rows, "serving.mixed")] : null);
-      fill(places.speculation, r.speculation ? [h("p", {}, ...rich(r.speculation.pays ? "serving.speculation.pays" : "serving.speculation.loses", nums(r.speculation))), table({ caption: t("serving.speculation"), rows: r.speculation.rows.map((/** @type {any} */ row) => ({ ...row, className: row.here ? "here" : "" })), columns: [{ key: "batch", label: t("field.batch"), num: true }, { key: "speedup", label: t("serving.speculation.speed"), num: true }], cell: (row, key) => (key === "speedup" ? h("span", { class: row.pays ? "better" : "worse" }, row.speedup) : row[key]) })]
+      const s = r.speculation, e = s?.expected;
+      fill(places.speculation, s ? [h("p", {}, ...rich(s.pays ? "serving.speculation.pays" : "serving.speculation.loses", nums(s))), e ? h("p", {}, ...rich(e.pays ? "serving.speculation.expected.pays" : "serving.speculation.expected.loses", nums(e))) : null,
+        h("p", { class: "hint" }, ...rich("serving.speculation.assumed", nums({ acceptance: s.acceptance, fed: s.fed }))),
+        table({ caption: t("serving.speculation"), rows: s.rows.map((/** @type {any} */ row) => ({ ...row, className: row.here ? "here" : "" })), columns: [{ key: "batch", label: t("field.batch"), num: true }, { key: "speedup", label: t("serving.speculation.speed"), num: true }, ...(e ? [{ key: "expected", label: t("serving.speculation.speed.expected"), num: true }] : [])],
+          cell: (row, key) => (key === "batch" ? row.batch : h("span", { class: row[key === "speedup" ? "pays" : "expected_pays"] ? "better" : "worse" }, row[key])) })]
         : h("button", { type: "button", class: "quiet", onclick: () => attempt({ draft: "4" }, t("field.draft")) }, t("serving.speculation.try")));
       const p = r.pools;
       fill(places.pools, !p ? null : [h("p", {}, ...rich(p.fits ? "serving.pools.told" : "serving.pools.misfit", { ...nums(p), hardware: page.question.nameOf("chips", p.hardware) })), p.fits ? small(p.rows, "serving.pool") : null]);
