@@ -204,6 +204,8 @@ def roofline_sources(report: dict, palette: dict | None = None) -> dict:
         "ridges": {**data["ridges"], "color": [one("muted")] * len(data["ridges"]["x"])},
         "roofs": {**_only(roofs, "xs", "ys"), "color": color(roofs["role"]), "width": [2.5 if u else 1.2 for u in roofs["used"]], "alpha": [1.0 if u else 0.5 for u in roofs["used"]]},
         "roof_labels": labels,
+        "field_labels": {"x": [data["ridges"]["x"][0]] * 2, "y": [span["y0"]] * 2, "text": ["← waits for memory", "busy computing →"], "color": color(data["fields"]["role"]),
+                         "align": ["right", "left"], "dx": [-8, 6]},
         "ceilings": {**_only(data["ceilings"], "xs", "ys"), "color": color(data["ceilings"]["role"])},
         "trail": {"xs": [], "ys": [], "color": []},
         "operators": {**_only(ops, "x", "y", "size", "tip"), "marker": [MARKERS[p] for p in ops["phase"]], "color": color(ops["role"]),

@@ -18,6 +18,7 @@ from .plot.themes import palette as theme_palette
 
 PALETTE = theme_palette("light")
 FONT = "system-ui, sans-serif"
+TIP = "<div class='tip'><b>@title</b><br>@tip</div>"  # what stands by the pointer
 _FONT = value(FONT)  # a font name given to a glyph would be taken for a column
 
 
@@ -46,17 +47,18 @@ def roofline_figure(report: dict | None = None, *, columns: dict | None = None, 
     phases = add(source["phases"], Scatter(x="x", y="y", size=16, marker="marker", fill_color="color", line_color="paper", line_width=2), name="phases")
     text = {"text_font": _FONT, "text_font_size": "12px"}
     add(source["roof_labels"], Text(x="x", y="y", text="text", text_color="color", text_align="align", text_baseline="bottom", y_offset=-4, angle="angle", **text))
-    add(source["ridges"], Text(x="x", y="y0", text="label", text_color="color", text_align="left", text_baseline="bottom", x_offset=6, y_offset=-6, **text))
+    add(source["ridges"], Text(x="x", y="y0", text="label", text_color="color", text_align="left", text_baseline="bottom", x_offset=6, y_offset=-24, **text))
+    add(source["field_labels"], Text(x="x", y="y", text="text", text_color="color", text_align="align", text_baseline="bottom", x_offset="dx", y_offset=-6, **text))
     add(source["phase_labels"], Text(x="x", y="y", text="text", text_color="color", text_align="align", text_baseline="middle", x_offset="dx", y_offset="dy",
                                      text_font=_FONT, text_font_size="13px", text_font_style="bold"))
-    plot.add_tools(HoverTool(renderers=[operators, phases, expected], tooltips="<div class='tip'><b>@title</b><br>@tip</div>", attachment="horizontal"))
+    plot.add_tools(HoverTool(renderers=[phases, expected, operators], limit=4, tooltips=TIP, attachment="horizontal"))
     return plot
 
 
 # Every source of the roofline figure and its columns; `chart_data.roofline_sources` fills them.
 SOURCES = {
     "fields": ("xs", "ys", "color"), "ridges": ("x", "y", "y0", "label", "color"), "roofs": ("xs", "ys", "color", "width", "alpha"),
-    "roof_labels": ("x", "y", "text", "color", "align", "angle"), "ceilings": ("xs", "ys", "color"), "trail": ("xs", "ys", "color"),
+    "roof_labels": ("x", "y", "text", "color", "align", "angle"), "field_labels": ("x", "y", "text", "color", "align", "dx"), "ceilings": ("xs", "ys", "color"), "trail": ("xs", "ys", "color"),
     "operators": ("x", "y", "size", "marker", "color", "title", "tip"), "expected": ("x", "expected", "low", "high", "marker", "color", "title", "tip"),
     "phases": ("x", "y", "marker", "color", "paper", "title", "tip"), "phase_labels": ("x", "y", "text", "color", "align", "dx", "dy"),
 }
@@ -70,7 +72,7 @@ def sweep_figure(name: str = "sweep", linear: bool = False) -> Plot:
         line = ColumnDataSource({"xs": [], "ys": [], "color": []}, name=f"{name}.{line_name}_line")
         plot.add_glyph(line, MultiLine(xs="xs", ys="ys", line_color="color", line_width=2))
         shown = plot.add_glyph(source, Scatter(x="x", y="y", size=8, marker=marker, fill_color="color", line_color="color"))
-        plot.add_tools(HoverTool(renderers=[shown], tooltips="<div class='tip'><b>@title</b><br>@tip</div>"))
+        plot.add_tools(HoverTool(renderers=[shown], tooltips=TIP))
     source = ColumnDataSource({"x": [], "y0": [], "y1": [], "color": []}, name=f"{name}.here")
     plot.add_glyph(source, Segment(x0="x", x1="x", y0="y0", y1="y1", line_color="color", line_dash="dotted", line_width=1.5))
     labels = ColumnDataSource({"x": [], "y": [], "text": [], "color": []}, name=f"{name}.labels")

@@ -22,7 +22,7 @@ from bokeh.models import (
     Text,
 )
 
-from .charts import FONT, _log_plot
+from .charts import FONT, TIP, _log_plot
 
 THIN = "\u2009"
 COLUMNS = {
@@ -103,7 +103,7 @@ def figure(name: str) -> Plot:
         ),
     )
     plot.add_tools(
-        HoverTool(renderers=[points], tooltips="<div class='tip'><b>@title</b><br>@tip</div>", attachment="horizontal")
+        HoverTool(renderers=[points], tooltips=TIP, attachment="horizontal")
     )
     if pick:
         plot.add_tools(TapTool(renderers=[points], name=f"{name}.tap"), BoxSelectTool(renderers=[points], name=f"{name}.brush"))

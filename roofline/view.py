@@ -96,12 +96,24 @@ def view(report: dict) -> dict:
     }
 
 
+def format_label(name: str) -> str:
+    """A format as a reader writes it: types in capitals, words as they are; a name that says its type twice says it once.
+
+    >>> format_label("fp8 fp8-block"), format_label("mxfp4 experts"), format_label("Q4_K_M")
+    ('FP8-block', 'MXFP4 experts', 'Q4_K_M')
+    """
+    words = name.split()
+    if len(words) == 2 and words[1].startswith(f"{words[0]}-"):
+        words = words[1:]
+    return " ".join("-".join(part.upper() if any(c.isdigit() for c in part) else part for part in word.split("-")) for word in words)
+
+
 def headline(report: dict) -> dict:
     """The parts of the sentence; `state` says which sentence: ok, misfit, precision or nodecode."""
     decode, serving, mem = report["decode"], report["serving"], report["memory"]
     parts = {
         "model": model_label(report), "hardware": report["hardware"]["name"], "devices": str(report["layout"]["devices"]),
-        "weights": report["formats"]["weights"].upper() if report["formats"]["weights"].islower() else report["formats"]["weights"],
+        "weights": format_label(report["formats"]["weights"]),
         "need": bytes_(mem["total_bytes"]), "have": bytes_(mem["available_bytes"]),
         "min_devices": whole(mem["min_devices"]), "state": "ok", "bound": None,
     }
@@ -256,7 +268,7 @@ def facts(report: dict) -> dict:
             "link_rate": format_quantity(h.get("link_bytes_per_s"), "B/s"), "grade": h.get("grade", ""), "source": h.get("source", ""),
             "url": h.get("url", ""), "retrieved": str(h.get("retrieved", "")), "note": h.get("note", ""), "unverified": h.get("unverified", []),
         },
-        "formats": {**{k: report["formats"][k] for k in ("weights", "activations", "kv", "compute", "compute_roof")},
+        "formats": {**{k: format_label(report["formats"][k]) for k in ("weights", "activations", "kv", "compute", "compute_roof")},
                     "peak": format_quantity(report["formats"]["compute_peak_flops_per_s"], "FLOP/s")},
         "layout": report["layout"], "chips": report["layout"]["devices"],
     }

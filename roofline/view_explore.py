@@ -12,7 +12,7 @@ from io import StringIO
 from .errors import InputError
 from .scenario import Scenario
 from .units import format_number, format_quantity
-from .view import THIN, count, percent, times
+from .view import THIN, count, format_label, percent, times
 
 MAX_ROWS = 2_000_000  # configurations of one space: their figures are kept, so that a slider only judges anew
 STRIDE = 120_000  # configurations of one step: about a tenth of a second, after which the calculator may have its turn
@@ -240,7 +240,7 @@ def fleet(form: dict, fields: dict, given: dict) -> dict:
                 "layout": " ".join(f"{n} {row[n]}" for n in ("tp", "pp", "ep", "dp") if row[n] > 1) or "–",
                 "replicas": f"{row['replicas']:,.0f}",
                 "batch": f"{row['batch']:,}",
-                "weights": row["weights"].upper() if row["weights"].islower() else row["weights"],
+                "weights": format_label(row["weights"]),
                 "per_hour": money(row["usd_per_hour"]),
                 "watts": format_quantity(row["watts"], "W"),
                 "busy": percent(row["utilisation"]),

@@ -51,7 +51,9 @@ def still(report: dict, words: dict) -> str:
                                              f'rotate:atan2(calc(-100cqh / {_n(decades[1])}), calc(100cqw / {_n(decades[0])}))')
         texts.append(_text(x(lx), y(ly), text, dy=-4, color=color, label=f"roof{i}", style=turn))
     for i, (rx, y0, text, color) in enumerate(_rows(data["ridges"], "x", "y0", "label", "color")):
-        texts.append(_text(x(rx), y(y0), text, dx=6, dy=-6, color=color, label=f"ridge{i}"))
+        texts.append(_text(x(rx), y(y0), text, dx=6, dy=-24, color=color, label=f"ridge{i}"))
+    for i, (fx, fy, text, color, align, dx) in enumerate(_rows(data["field_labels"], "x", "y", "text", "color", "align", "dx")):
+        texts.append(_text(x(fx), y(fy), text, dx=dx, dy=-6, color=color, anchor="end" if align == "right" else "start", label=f"field{i}"))
     for i, (px, py, text, color, align, dx, dy) in enumerate(_rows(data["phase_labels"], "x", "y", "text", "color", "align", "dx", "dy")):
         texts.append(_text(x(px), y(py), words[text], dx=dx, dy=dy + 5, color=color, anchor="end" if align == "right" else "start", bold=True, label=f"phase{i}"))
 

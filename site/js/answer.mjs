@@ -9,21 +9,25 @@ export function showFigures(view, explain) {
   fill($("figures"), view.figures.map((/** @type {any} */ f) => {
     const label = t(`figure.${f.key}`), unit = ["user", "total"].includes(f.key) && f.value !== "–" ? h("span", { class: "unit" }, ` ${t("unit.rate")}`) : null;
     const value = h("button", { type: "button", class: "figure num", dataset: { figure: f.key }, title: t("figure.open"), onclick: () => explain(f.key) }, f.value, unit);
-    const more = f.expected ? h("small", {}, t("figure.expected", f.expected).replaceAll("\u2009", "\u202f")) // a line does not end between a number and its unit
+    // A line does not end between a number and its unit.
+    const line = (/** @type {string} */ key, /** @type {any} */ values) => h("small", {}, t(key, values).replaceAll("\u2009", "\u202f"));
+    const more = f.expected ? [line("figure.expected", f.expected), line("figure.range", f.expected)]
       : f.key === "memory" ? h("small", {}, f.of ? t("figure.memory.of", { of: f.of }) : t("figure.memory.unknown"))
         : h("small", {}, f.value === "–" ? [] : rich(`figure.${f.key}.note`));
     const bar = f.share !== undefined && f.share !== null ? h("span", { class: `meter ${f.role}`, "aria-hidden": "true" }, h("i", { style: { width: `${Math.min(100, 100 * f.share)}%` } })) : null;
-    const alone = f.alone ? h("small", {}, t(`figure.alone.${f.alone.basis}`, f.alone).replaceAll("\u2009", "\u202f")) : null;
+    const alone = f.alone ? line(`figure.alone.${f.alone.basis}`, f.alone) : null;
     return h("div", { class: "cell" }, h("dt", { title: t(`figure.${f.key}.gloss`) }, label), h("dd", {}, value, bar, more, alone));
   }));
 }
 
-/** @param {{code: string, text: string}[]} warnings @param {string[]} [notices] */
-export function showNotices(warnings, notices = []) {
-  const rows = [...notices.map((text) => ({ code: "link", text })), ...warnings];
-  fill($("notices"), rows.length ? h("ul", {}, rows.map((w) => h("li", { class: w.code === "memory" || w.code === "precision" ? "serious" : "" }, mark(w.code === "memory" || w.code === "precision" ? "misfit" : ""), " ",
-    h("span", {}, say(w.text))))) : null);
-}
+/** What limits or refuses this answer stands under the chart, so that neither chart nor form moves when it comes or goes. @param {{code: string, text: string}[]} warnings */
+export const showNotices = (warnings) => list("notices", warnings.map((w) => ({ text: w.text, serious: w.code === "memory" || w.code === "precision" })));
+
+/** What the page has to say of the question itself stands above: a link that could not be read, a value that does not count. @param {string[]} notices @param {string | null} [why] */
+export const showSaid = (notices, why = null) => list("said", [...notices.map((text) => ({ text, serious: false })), ...(why === null ? [] : [{ text: why, serious: true }])]);
+
+/** @param {string} id @param {{text: string, serious: boolean}[]} rows */
+const list = (id, rows) => fill($(id), rows.length ? h("ul", {}, rows.map((r) => h("li", { class: r.serious ? "serious" : "" }, r.serious ? [mark("misfit"), " "] : null, h("span", {}, say(r.text))))) : null);
 
 /** What the chart shows, as a sentence, and its legend. @param {any} view */
 export function showFinding(view) {
@@ -32,7 +36,9 @@ export function showFinding(view) {
   fill($("finding"), ...rich("finding", { ridge: number("ridge", ridge, open), roof }), " ", ...phases.flatMap((/** @type {any} */ p) => [
     ...rich(`finding.${p.role}`, { phase: t(`phase.${p.name}.the`), x: number(`intensity.${p.name}`, p.x, open), y: number(`rate.${p.name}`, p.y, open) }), " "]));
   const roles = [...new Set(["memory", "compute", ...phases.map((/** @type {any} */ p) => p.role)])];
-  fill($("legend"), roles.map((role) => h("span", {}, mark(role), ` ${t(`legend.${role}`)}`)), h("span", { class: "shape" }, "● ", t("phase.decode"), "  ■ ", t("phase.prefill")), h("span", {}, t("legend.size")));
+  // In the chart a shape is a phase; what a phase waits for is a colour, so the key to it is a piece of roof.
+  fill($("legend"), phases.map((/** @type {any} */ p) => h("span", { class: "shape" }, p.name === "decode" ? "● " : "■ ", t(`phase.${p.name}`))), view.points.some((/** @type {any} */ p) => p.expected !== "–") ? h("span", { class: "shape" }, "○ □ ", t("legend.expected")) : null,
+    roles.map((role) => h("span", {}, h("i", { class: `key ${role}`, "aria-hidden": "true" }), t(`legend.${role}`))), h("span", { class: "wordy" }, t("legend.size")));
 }
 
 /** The table behind the chart. @param {any} view */

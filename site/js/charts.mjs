@@ -3,7 +3,7 @@
 // Python's colour columns hold roles ("memory"); here they become colours of the theme.
 
 import { reducedMotion } from "./dom.mjs";
-import { measured, placeLabels } from "./labels.mjs";
+import { fieldWords, measured, placeLabels } from "./labels.mjs";
 import { phrases, t } from "./i18n.mjs";
 
 const COLOURS = ["color", "paper"];
@@ -150,6 +150,7 @@ export class RooflineChart extends Chart {
     const { range, ...sources } = chart;
     sources.trail = this.trail(sources.phases, on);
     sources.phase_labels = { ...sources.phase_labels, text: sources.phase_labels.text.map((/** @type {string} */ n) => t(`phase.${n}`)) };
+    sources.field_labels = fieldWords(sources.field_labels);
     sources.ridges = { ...sources.ridges, label: sources.ridges.label.map(phrases) };
     this.sources = { ...sources };
     this.span = range;

@@ -46,7 +46,7 @@ export class Question {
     fill($("presets"), PRESETS.map((p) => h("button", { type: "button", class: "chip", dataset: { preset: p.id }, title: t(`preset.${p.id}.title`), onclick: () => this.state.replace(p.form, { push: true }) }, t(`preset.${p.id}`))));
     const folded = SECTIONS.filter((s) => s.fold);
     fill($("fields"),
-      this.section("model", [this.choice("model"), h("p", { class: "hint", id: "model-facts" }), h("button", { type: "button", class: "link", id: "paste", onclick: this.openPaste }, t("paste.open"))]),
+      this.section("model", [this.choice("model"), h("p", { class: "hint", id: "model-facts" }), h("button", { type: "button", class: "link small", id: "paste", onclick: this.openPaste }, t("paste.open"))]),
       this.section("hardware", [this.choice("hardware"), h("p", { class: "hint", id: "hardware-facts" }), h("div", { id: "custom", class: "grid two", hidden: true }), this.devices()]),
       SECTIONS.filter((s) => !s.fold).map((s) => this.section(s.id, h("div", { class: `grid ${s.id === "layout" ? "four" : "one"}` }, s.fields.map((f) => this.field(f))))),
       folded.map((s) => h("details", { class: "fold", id: `fold-${s.id}` }, h("summary", {}, t(`section.${s.id}`)), h("p", { class: "hint" }, t(`section.${s.id}.hint`)), h("div", { class: "grid two" }, s.fields.map((f) => this.field(f))))));
@@ -166,11 +166,11 @@ export class Question {
     for (const axis of ["tp", "pp", "ep", "dp"]) { const input = this.inputs.get(axis)?.input; if (input) input.placeholder = String(facts.layout[axis]); }
     for (const name of ["weights", "activations", "kv"]) {
       const first = this.inputs.get(name)?.input?.options?.[0];
-      if (first) first.textContent = this.state.get(name) ? t("auto") : `${t("auto")}: ${facts.formats[name].toUpperCase?.() ?? facts.formats[name]}`;
+      if (first) first.textContent = this.state.get(name) ? t("auto") : `${t("auto")}: ${facts.formats[name]}`;
     }
     const m = facts.model, c = facts.hardware;
     $("model-facts").textContent = [t(m.moe ? "facts.model.moe" : "facts.model", m), m.kv_bound ? t("facts.model.bound", m.kv_bound) : "", m.state ? t("facts.model.state", m) : ""].filter(Boolean).join(t("facts.and"));
-    $("hardware-facts").textContent = t("facts.hardware", { ...c, peak: facts.formats.peak, format: facts.formats.compute_roof.toUpperCase() });
+    $("hardware-facts").textContent = t("facts.hardware", { ...c, peak: facts.formats.peak, format: facts.formats.compute_roof });
   }
 
   /** Say at the field what is wrong with it; null takes all errors away. @param {{field: string | null, message: string} | null} error */

@@ -2,7 +2,7 @@
 // Puts the page together: shows the default answer at once, starts Python, answers every edit, keeps the address.
 
 import { Address } from "./address.mjs";
-import { showChartTable, showFigures, showFinding, showNotices } from "./answer.mjs";
+import { showChartTable, showFigures, showFinding, showNotices, showSaid } from "./answer.mjs";
 import { showBoot } from "./boot.mjs";
 import { RooflineChart, readPalette } from "./charts.mjs";
 import { $, debounce, h, toast } from "./dom.mjs";
@@ -36,7 +36,7 @@ const sentence = new Sentence(state, question);
 const figure = (/** @type {string} */ name) => () => fetched(`${build.app}charts.json`).then((all) => all[name]);
 const figures = { roofline: figure("roofline"), sweep: figure("sweep"), sweep_linear: figure("sweep_linear") };
 const chart = new RooflineChart($("roofline"), figures.roofline);
-const page = { state, engine, figures, question, sentence, chart, charts: [chart], wantChart, repaint, latest: () => result, drawn: () => !rest, describe: () => `${question.label("model")}, ${state.get("devices") || 1} × ${question.label("hardware")}` };
+const page = { state, engine, figures, question, sentence, chart, charts: [chart], wantChart, repaint, latest: () => result, drawn: () => !rest, describe: () => sentence.asked() };
 // For tests, the benchmark and the curious: what the page is made of. Nothing in the page reads it.
 Object.assign(globalThis, { roofline: page });
 
@@ -61,7 +61,8 @@ function show() {
 function showRest() {
   rest = 0;
   rested = performance.now();
-  showNotices(result.view.warnings, notices);
+  showSaid(notices);
+  showNotices(result.view.warnings);
   showFinding(result.view);
   if ($("chart-table").closest("details").open) showChartTable(result.view);
   question.showResolved(result.view);
@@ -129,7 +130,7 @@ async function rehearse() {
 /** Keep the last good answer, dimmed and said to be that; null: the answer is the question's. @param {string | null} why */
 function stale(why) {
   document.documentElement.classList.toggle("stale", why !== null);
-  if (why !== null) showNotices([{ code: "precision", text: why }], [t("stale")]);
+  if (why !== null) showSaid([t("stale")], why);
 }
 
 state.addEventListener("change", () => {

@@ -32,7 +32,7 @@ export class Sentence {
     this.weights = h("select", { id: "s-weights", "aria-label": t("field.weights"), onchange: () => state.set({ weights: this.weights.value }) });
     this.requests = h("span");
     const weights = h("span", { class: "inline over" }, this.weightsText, this.weights);
-    fill($("sentence"), h("span", { class: "ask" }, ...rich("sentence.question", { ...this.controls, weights, requests: this.requests })), " ", this.tell);
+    fill($("sentence"), h("span", { class: "ask" }, ...rich("sentence.question", { ...this.controls, devices: h("span", { class: "nowrap" }, this.controls.devices, "\u00a0×"), weights, requests: this.requests })), " ", this.tell);
     this.show();
   }
 
@@ -70,8 +70,14 @@ export class Sentence {
   }
 
   /** The same as plain text, for a screen reader's summary and for copying. */
-  text() {
-    const copy = /** @type {HTMLElement} */ ($("sentence").cloneNode(true));
+  text() { return this.plain($("sentence")); }
+
+  /** What is asked, as plain text. */
+  asked() { return this.plain($("sentence").firstElementChild).replace(/\s*[:：]$/, ""); }
+
+  /** @param {HTMLElement} part */
+  plain(part) {
+    const copy = /** @type {HTMLElement} */ (part.cloneNode(true));
     for (const input of copy.querySelectorAll("input, select")) {
       const live = $(input.id);
       input.replaceWith(input.tagName === "SELECT" ? "" : live.value || live.placeholder);

@@ -29,8 +29,9 @@ const address = (fragment, own) => `${location.href.split("#")[0]}#${joinFragmen
 /** @param {any} page */
 export async function openShare(page) {
   const { form, page: own } = page.state;
-  const field = (/** @type {string} */ id, /** @type {string} */ label, /** @type {string} */ value, rows = 2) => h("div", { class: "field" }, h("label", { for: id }, label),
-    h("textarea", { id, readonly: true, rows, spellcheck: "false", onfocus: (/** @type {any} */ e) => e.target.select() }, value), h("button", { type: "button", class: "quiet", onclick: () => copy($(id).value) }, t("copy")));
+  const field = (/** @type {string} */ id, /** @type {string} */ label, /** @type {string} */ value, rows = 2) => h("div", { class: "field" },
+    h("div", { class: "copyable" }, h("label", { for: id }, label), h("button", { type: "button", class: "quiet", "aria-label": `${t("copy")}: ${label}`, onclick: () => copy($(id).value) }, t("copy"))),
+    h("textarea", { id, readonly: true, rows, spellcheck: "false", onfocus: (/** @type {any} */ e) => e.target.select() }, value));
   const place = field("share-link", t("share.link"), location.href), rest = h("div", {}, h("p", { class: "hint" }, t("waiting")));
   sheet(t("share.title"), h("p", {}, t("share.text")), place, rest);
   $("share-link").select();
@@ -43,7 +44,7 @@ export async function openShare(page) {
     const button = (/** @type {string} */ label, /** @type {() => void} */ work) => h("button", { type: "button", class: "quiet", onclick: work }, label);
     const file = (/** @type {string} */ label, /** @type {string} */ name, /** @type {string} */ text, type = "text/plain") => button(label, () => save(name, new Blob([text], { type })));
     rest.replaceChildren(
-      field("share-cli", t("share.cli"), same.cli), field("share-python", t("share.python"), same.python, 4), field("share-markdown", t("share.markdown"), markdown(page, link), 3), field("share-embed", t("share.embed"), embed),
+      field("share-cli", t("share.cli"), same.cli), field("share-python", t("share.python"), same.python, 5), field("share-markdown", t("share.markdown"), markdown(page, link), 3), field("share-embed", t("share.embed"), embed),
       h("div", { class: "row labelled", role: "group", "aria-labelledby": "share-save" }, h("span", { id: "share-save" }, t("share.save")), file("JSON", "roofline.json", files.json, "application/json"), file("CSV", "roofline.csv", files.csv, "text/csv"),
         button("PNG", () => picture(page)), button("SVG", () => drawing(page)), button(t("print"), () => print(page))),
       h("div", { class: "row labelled", role: "group", "aria-labelledby": "share-copy" }, h("span", { id: "share-copy" }, t("copy")), button(`${t("copy")} JSON`, () => copy(files.json)), button(`${t("copy")} CSV`, () => copy(files.csv))),

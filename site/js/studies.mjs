@@ -73,13 +73,13 @@ export function compareTab(page) {
   let name = "";
   const open = (/** @type {HTMLElement} */ panel) => {
     const pin = () => { pinned = { ...page.state.form }; name = page.describe(); open(panel); };
-    if (!pinned) return fill(panel, h("p", {}, t("compare.empty")), h("button", { type: "button", class: "solid", onclick: pin }, t("compare.pin")));
+    if (!pinned) return fill(panel, h("p", {}, t("compare.empty")), h("div", { class: "row" }, h("button", { type: "button", class: "solid", onclick: pin }, t("compare.pin"))));
     const held = pinned;
     study(page, panel, "compare", { a: held, b: page.state.form }, (result) => fill(panel,
       h("div", { class: "panel-top" }, h("button", { type: "button", class: "quiet", onclick: pin }, t("compare.again")), h("button", { type: "button", class: "quiet", onclick: () => page.state.replace(held, { push: true }) }, t("compare.back")), h("button", { type: "button", class: "quiet", onclick: () => { pinned = null; open(panel); } }, t("compare.stop"))),
-      h("p", { class: "hint" }, t("compare.names", { a: name, b: page.describe() })),
-      table({ caption: t("tab.compare"), rows: result.rows, columns: [{ key: "key", label: h("span", { class: "sr" }, t("op.name")) }, { key: "a", label: t("compare.a"), num: true }, { key: "b", label: t("compare.b"), num: true }, { key: "ratio", label: t("compare.ratio"), num: true }], cell: (row, key) => (key === "key" ? t(`compare.${row.key}`) : row[key]) }),
-      result.phases.map((/** @type {any} */ p) => [h("h3", {}, t(`phase.${p.phase}`)), table({ caption: t(`phase.${p.phase}`), rows: [{ group: "", total: true, a: p.a, b: p.b }, ...p.groups], columns: [{ key: "group", label: t("op.group") }, { key: "a", label: t("compare.a"), num: true }, { key: "b", label: t("compare.b"), num: true }], cell: (row, key) => (key === "group" ? (row.total ? t("compare.whole") : named("group", row.group)) : row[key]) })])));
+      h("dl", { class: "sides" }, [["a", name], ["b", page.describe()]].map(([side, text]) => h("div", {}, h("dt", {}, t(`compare.${side}`)), h("dd", {}, text)))),
+      table({ caption: t("tab.compare"), rows: result.rows, columns: [{ key: "key", label: t(`compare.times.${page.latest().view.time.decode?.basis ?? "limit"}`) }, { key: "a", label: t("compare.a"), num: true }, { key: "b", label: t("compare.b"), num: true }, { key: "ratio", label: t("compare.ratio"), num: true }], cell: (row, key) => (key === "key" ? t(`compare.${row.key}`) : row[key]) }),
+      result.phases.map((/** @type {any} */ p) => [h("h3", {}, t(`phase.${p.phase}`), " ", h("small", {}, t("time.limit"))), table({ caption: t(`phase.${p.phase}`), rows: [{ group: "", total: true, a: p.a, b: p.b }, ...p.groups], columns: [{ key: "group", label: t("op.group") }, { key: "a", label: t("compare.a"), num: true }, { key: "b", label: t("compare.b"), num: true }], cell: (row, key) => (key === "group" ? (row.total ? t("compare.whole") : named("group", row.group)) : row[key]) })])));
     return panel;
   };
   return { id: "compare", open };

@@ -14,7 +14,9 @@ BOXES = """() => {
   const p = chart.model("phase_labels").data, r = chart.model("roof_labels").data, g = chart.model("ridges").data;
   p.text.forEach((text, i) => out.push(box(text, 13, X(p.x[i]) + p.dx[i], Y(p.y[i]) + p.dy[i], p.align[i])));
   r.text.forEach((text, i) => { if (text && !r.angle[i]) out.push(box(text, 12, X(r.x[i]), Y(r.y[i]) - 10, r.align[i])); });
-  g.label.forEach((text, i) => { if (text) out.push(box(text, 12, X(g.x[i]) + 6, Y(g.y0[i]) - 12, "left")); });
+  g.label.forEach((text, i) => { if (text) out.push(box(text, 12, X(g.x[i]) + 6, Y(g.y0[i]) - 30, "left")); });
+  const f = chart.model("field_labels").data;
+  f.text.forEach((text, i) => { if (text) out.push(box(text, 12, X(f.x[i]) + f.dx[i], Y(f.y[i]) - 12, f.align[i])); });
   return { boxes: out, width: plot.inner_width, height: plot.inner_height };
 }"""
 

@@ -73,7 +73,7 @@ export function view(page) {
       const range = residual ? around(ys, [...points.map((/** @type {any} */ p) => p.y), 0.5, 2], 2, 2) : { x0: low, x1: high, y0: Math.min(low, ...ys) / 1.5, y1: Math.max(high, ...ys) * 1.5 };
       main.curve.draw({ range, x: residual ? t("measured.time") : t(`measured.${basis}`), y: residual ? t(`measured.ratio.${basis}`) : t("measured.time"), points,
         lines: lines.map((f) => (residual ? { xs: [range.x0, range.x1], ys: [f, f], color: f === 1 ? "ink" : "muted", width: f === 1 ? 2 : 1, dash: f === 1 ? "solid" : "dashed" } : { xs: [range.x0, range.x1], ys: [range.x0 * f, range.x1 * f], color: f === 1 ? "ink" : "muted", width: f === 1 ? 2 : 1, dash: f === 1 ? "solid" : "dashed" })),
-        labels: lines.map((f) => ({ x: residual ? range.x1 : Math.min(range.x1, range.y1 / f) / 1.05, y: residual ? f : Math.min(range.y1, range.x1 * f) / 1.05, text: f === 1 ? what : `${f} ×`, color: f === 1 ? "ink" : "muted", align: "right", dx: -6, dy: f === 1 ? 60 : -8 })) })
+        labels: lines.map((f) => (residual ? { x: range.x1, y: f, text: f === 1 ? what : `${f} ×`, color: f === 1 ? "ink" : "muted", align: "right", dx: -6, dy: -8 } : beside(f, range, main.box))).filter(Boolean) })
         .then(() => { if (!main.listens && main.curve.doc) { main.listens = true; main.curve.onPick((/** @type {number[]} */ at) => { if (at.length) { picked = rows()[at[0]]; drawPoints(); drawPicked(); } }); } });
     }
     const kinds = [...new Set(found.map((/** @type {number} */ i) => column("kind")[i]))];
@@ -85,6 +85,14 @@ export function view(page) {
           off: () => column("off")[i], of: () => column("of_limit")[i] })[/** @type {"what"} */ (key)]() }),
       h("div", { class: "row" }, found.length > shown ? h("button", { type: "button", class: "quiet", onclick: () => { shown += 4 * PAGE; drawPoints(); } }, t("measured.more", { n: found.length - shown })) : null,
         h("button", { type: "button", class: "quiet", onclick: () => save("roofline-measured.csv", csv(found), "text/csv") }, "CSV")));
+  }
+
+  /** The word of a slanting line, at its upper end and clear of it: left of a line that leaves at the top, below one that leaves at the right. The solid line is told in the caption. @param {number} f @param {any} r the range @param {HTMLElement} box */
+  function beside(f, r, box) {
+    if (f === 1) return null;
+    const label = { text: `${f} ×`, color: "muted", align: "right" }, top = r.y1 / f <= r.x1;
+    const slope = ((box.clientHeight - 56) * Math.log(r.x1 / r.x0)) / ((box.clientWidth - 76) * Math.log(r.y1 / r.y0));
+    return top ? { ...label, x: r.y1 / f, y: r.y1, dx: -6 - 16 / slope, dy: 10 } : { ...label, x: r.x1, y: r.x1 * f, dx: -2, dy: 12 + 30 * slope };
   }
 
   /** @param {number[]} found */
