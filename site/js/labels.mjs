@@ -105,6 +105,10 @@ export function placeLabels(sources, range, width, height, wide = textWidth) {
   // The roofs in use have the first choice, then the phases, then the other roofs.
   const ids = [...roof_labels.text.keys()];
   for (const i of ids.filter(used)) roofs[i] = placeRoof(i);
+  sources.roofs?.xs.forEach((/** @type {number[]} */ [x0, x1], /** @type {number} */ i) => { // no phase is struck through
+    const [y0, y1] = sources.roofs.ys[i];
+    if (y0 === y1) taken.push({ left: X(x0), right: X(x1), top: Y(y0) - 2, bottom: Y(y0) + 2, weight: 0.8 });
+  });
   const phase = phase_labels.text.map((/** @type {string} */ text, /** @type {number} */ i) => {
     const x = X(phase_labels.x[i]), y = Y(phase_labels.y[i]), w = wide(text, 13);
     const first = phase_labels.align[i] === "right" ? [["right", -14], ["left", 14]] : [["left", 14], ["right", -14]];
@@ -118,7 +122,8 @@ export function placeLabels(sources, range, width, height, wide = textWidth) {
     const w = wide(text, 12), found = best([{ boxes: [boxAt(X(field_labels.x[i]) + field_labels.dx[i], height - 12, w, 14, field_labels.align[i])] }]);
     return found.cost > 0.03 * w * 14 ? "" : text;
   });
-  const label = ridges.label.map((/** @type {string} */ text, /** @type {number} */ i) => (X(ridges.x[i]) + 6 + wide(text, 12) > width ? text.replace(/\s*FLOP\S*$/u, "") : text));
+  // "ridge 412 FLOP/byte" where there is room, else "ridge 412", else nothing: the sentence below says it too.
+  const label = ridges.label.map((/** @type {string} */ text, /** @type {number} */ i) => [text, text.replace(/\s*FLOP\S*$/u, ""), ""].find((words) => X(ridges.x[i]) + 6 + wide(words, 12) <= width + 4));
   return {
     phase_labels: { ...phase_labels, align: phase.map((/** @type {any} */ p) => p.align), dx: phase.map((/** @type {any} */ p) => p.dx), dy: phase.map((/** @type {any} */ p) => p.dy) },
     roof_labels: {
