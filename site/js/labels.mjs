@@ -57,7 +57,7 @@ export function placeLabels(sources, range, width, height, wide = textWidth) {
       if (c < least - 1e-6) [found, least] = [place, c];
       if (!c) break;
     }
-    taken.push(...found.boxes);
+    taken.push(...found.boxes.map((box) => ({ ...box, weight: 3 }))); // words over words are worse than words over a line
     return { ...found, cost: least };
   };
 

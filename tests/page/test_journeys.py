@@ -79,7 +79,7 @@ def test_a_bad_value_is_explained_at_its_field_and_nothing_is_lost(page, field, 
     assert page.get_attribute(f"#f-{field}", "aria-invalid") == "true"
     assert len(page.inner_text(f"#e-{field}")) > 10
     assert page.inner_text("[data-figure=user]") == before
-    assert "last good answer" in page.inner_text("#notices")
+    assert "last good answer" in page.inner_text("#said")
     assert page.input_value(f"#f-{field}") == bad
     edit(page, f"#f-{field}", "2" if field in ("tp", "devices") else "16")
     assert page.is_hidden(f"#e-{field}")
@@ -168,7 +168,7 @@ def test_golden_links_open_for_ever(fresh, site, fragment):
 def test_a_hostile_or_old_link_never_breaks_the_page(fresh, site, fragment, said):
     page = fresh()
     booted(page, f"{site}#{fragment}")
-    until(page, "(said) => document.getElementById('notices').textContent.includes(said)", arg=said)
+    until(page, "(said) => document.getElementById('said').textContent.includes(said)", arg=said)
     assert per_user(page) > 0
 
 

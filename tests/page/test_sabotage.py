@@ -61,7 +61,7 @@ def test_a_python_that_stops_answering_is_started_anew(fresh, site):
     page.evaluate("roofline.engine.worker.postMessage = () => {}")  # what is asked is never heard
     page.fill("#f-batch", "5")
     page.clock.fast_forward(61_000)
-    until(page, "document.getElementById('notices').textContent.includes('started anew') || roofline.engine.ready", timeout=10_000)
+    until(page, "document.getElementById('said').textContent.includes('started anew') || roofline.engine.ready", timeout=10_000)
     page.clock.resume()
     until(page, "roofline.engine.ready", timeout=BOOT_MS)
     works(page, "6")
@@ -125,8 +125,8 @@ def test_a_link_of_a_megabyte(fresh, site):
     config = json.dumps({"model_type": "llama", "note": "x" * 1_000_000})
     for fragment in ("s=1&batch=" + "9" * 1_000_000, "s=1&model=pasted&config=" + "A" * 1_200_000, "&".join(f"k{i}=1" for i in range(100_000))):
         page.evaluate("(f) => { location.hash = f; }", fragment)
-        until(page, "!document.documentElement.classList.contains('asking') && document.getElementById('notices').textContent.length > 10", timeout=20_000)
-        assert page.evaluate("document.getElementById('notices').textContent.length") < 3000  # said, not repeated
+        until(page, "!document.documentElement.classList.contains('asking') && document.getElementById('said').textContent.length > 10", timeout=20_000)
+        assert page.evaluate("document.getElementById('said').textContent.length") < 3000  # said, not repeated
     page.evaluate("location.hash = 'p=serve'")
     until(page, "!document.documentElement.classList.contains('stale')")
     page.click("#paste")

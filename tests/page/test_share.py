@@ -46,7 +46,7 @@ def test_short_links_open_for_ever(page, preset, form):
 
 def test_an_unknown_example_is_said(page):
     page.evaluate("location.hash = 'p=nobody'")
-    until(page, "document.getElementById('notices').textContent.length > 10")
+    until(page, "document.getElementById('said').textContent.length > 10")
     assert "memory-bound" in sentence(page)
 
 
