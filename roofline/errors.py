@@ -14,10 +14,19 @@ class InputError(ValueError):
 
     >>> str(InputError("batch", 0, "must be a whole number from 1 to 1e9"))
     'batch 0: must be a whole number from 1 to 1e9'
+
+    A value of None is one that was not given.
+
+    >>> str(InputError("vocab_size", None, "must be a whole number"))
+    'vocab_size is missing: must be a whole number'
     """
 
     def __init__(self, field: str, value: object, rule: str):
         self.field, self.value, self.rule = field, value, rule
+        if value is None:
+            said = rule if rule.startswith("is missing") else f"is missing: {rule}"
+            super().__init__(" ".join(f"{field} {said}".split()))
+            return
         shown = repr(value) if isinstance(value, str) else str(value)
         if len(shown) > 60:
             shown = shown[:57] + "..."

@@ -158,7 +158,7 @@ def load(id: str) -> Accelerator:
     if key not in _table():
         close = [i for i in _table() if key and i.startswith(key)] if len(key) <= 80 else []
         hint = f"; did you mean one of {', '.join(close[:6])}?" if len(close) > 1 else f"; did you mean {close[0]!r}?" if close else nearest(key, _table())
-        raise InputError("hardware", id, f"is not in the catalogue{hint or '; `roofline hardware` lists it'}")
+        raise InputError("hardware", id, "is not in the catalogue" + (hint or "; take one of the list of chips, or 'custom' with a peak and a bandwidth"))
     return _known(key)
 
 

@@ -106,9 +106,9 @@ def evaluate(scenario: Scenario | Resolved) -> Report:
     serving["ttft_alone_s"], serving["expected_ttft_alone_s"] = lone[1:] if lone else (serving["ttft_s"], serving["expected_ttft_s"])
     if serving["disaggregated"] and serving["disaggregated"]["ttft_s"] is None:
         warnings.append({"code": "memory", "text": f"{arch.name or arch.id} does not fit on a prefill instance of {serving['disaggregated']['prefill_devices']} x {s.prefill_hardware}, so no time is "
-                         "given; give it more chips with --prefill-devices."})
+                         "given; give it more chips as prefill_devices."})
     if serving["disaggregated"] and serving["disaggregated"]["kv_transfer_bytes"] and not serving["disaggregated"]["transfer_s"]:
-        warnings.append({"code": "network", "text": "No network between the two pools is known, so sending the cache takes no time here; --network gives its speed for each chip."})
+        warnings.append({"code": "network", "text": "No network between the two pools is known, so sending the cache takes no time here; give its speed for each chip as network."})
     money = _money(r, prefill, serving)
     peak = roofs.peaks[r.compute]
     return Report(
@@ -196,7 +196,7 @@ def _warnings(r: Resolved) -> list:
         add("context", f"{s.prompt + s.output:,} tokens are more than the {arch.max_context:,} that {arch.name or arch.id} is made for.")
     if r.lacks:
         have = ", ".join(k for k, _ in chip.peaks)
-        add("precision", f"{chip.name} has no {r.lacks.upper()} arithmetic (it has {have}), so no time is given; the nearest that runs is --activations {chip.roof_of(r.lacks)[0]}.")
+        add("precision", f"{chip.name} has no {r.lacks.upper()} arithmetic (it has {have}), so no time is given; the nearest that runs is activations in {chip.roof_of(r.lacks)[0].upper()}.")
     else:
         used = chip.roof_of(r.compute)[0]
         if used != r.compute:
@@ -213,10 +213,10 @@ def _warnings(r: Resolved) -> list:
     if s.imbalance > 1 and r.layout.ep == 1:
         add("imbalance", f"An imbalance of experts changes nothing with expert parallelism of 1: {'every chip cuts each expert alike' if r.layout.tp > 1 else 'each replica holds all experts itself'}.")
     if chip.memory_bytes is None:
-        add("memory", f"The memory of {chip.name} depends on what is plugged in, so whether the model fits is not said; give it with --memory.")
+        add("memory", f"The memory of {chip.name} depends on what is plugged in, so whether the model fits is not said; give it as memory.")
     together = r.layout.tp * r.layout.pp * (r.layout.pool if r.layout.ep > 1 else 1)
     fabric = fabric_of(chip, s.network)
     if together > fabric.domain and s.network is None:
         add("network", f"{together} chips are more than the {fabric.domain:.0f} that {chip.link or 'fast links'} join; beyond them {format_quantity(fabric.network_bytes_per_s, 'B/s')} a chip "
-            f"was assumed ({fabric.network_source}); --network sets it.")
+            f"was assumed ({fabric.network_source}); give another as network.")
     return found

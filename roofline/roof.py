@@ -87,7 +87,7 @@ def link_of(chip: Accelerator, layout: Layout, network_bytes_per_s: float | None
         return float("inf")
     fabric = fabric_of(chip, network_bytes_per_s)
     if fabric.chip_bytes_per_s is None:
-        raise InputError("link", "unknown", f"{chip.name} publishes no chip-to-chip bandwidth; give one with --link, or use one chip")
+        raise InputError("link", "unknown", f"{chip.name} publishes no chip-to-chip bandwidth; give one as link, or use one chip")
     return link_roof(fabric, layout)
 
 

@@ -198,7 +198,7 @@ class Scenario:
             if key == "config":
                 key, value = "model", "config.json"
             flag = "--" + key.replace("_", "-")
-            words += ["--unfused"] if key == "fused" else [flag] if value is True else [flag, f"{value:g}" if isinstance(value, float) else str(value)]
+            words += ["--unfused"] if key == "fused" else [flag] if value is True else [flag, _written(value) if isinstance(value, float) else str(value)]
         return shlex.join(words)
 
     def replace(self, **changes) -> Scenario:
@@ -223,6 +223,15 @@ _RANGES = {
     "pue": ("count", 1, 10, False), "api_usd_per_million": ("USD", 0, 1e9, False),
 }
 _DEFAULTS = {f.name: f.default for f in fields(Scenario)}
+
+
+def _written(value: float) -> str:
+    """A number as short as it can be without becoming another.
+
+    >>> _written(4.8e12), _written(1.23456789)
+    ('4.8e+12', '1.23456789')
+    """
+    return f"{value:g}" if float(f"{value:g}") == value else repr(value)
 
 
 def compact_config(text: str) -> str:
@@ -317,7 +326,7 @@ def resolve(s: Scenario) -> Resolved:
     parallel.check(layout, arch)
     _check_names(s)
     if needs_host(s) and (s.host or chip.host_bytes_per_s) is None:
-        raise InputError("host", "unknown", f"{chip.name} has no known link to a host's memory; give its speed with --host, or offload nothing")
+        raise InputError("host", "unknown", f"{chip.name} has no known link to a host's memory; give its speed as host, or offload nothing")
     return Resolved(scenario=s, arch=arch, chip=chip, layout=layout, drafter=catalogue.load(s.draft_model) if s.draft and s.draft_model else None,
                     **formats_of(s, arch, chip))
 

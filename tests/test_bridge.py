@@ -35,6 +35,46 @@ def result(method: str, **params):
     return answer["result"]
 
 
+def test_no_sentence_of_the_page_is_advice_for_the_command_line():
+    """What the bridge can reach names fields as a form, Python and the command line all do: "network", never "--network"."""
+    import ast
+
+    apart = {"cli", "options", "ceilings", "document", "document_text", "explore_cli", "fit", "validate", "scenario", "view_own"}  # commands, and what writes or rewrites them
+    found = []
+    for path in sorted((ROOT / "roofline").rglob("*.py")):
+        folder = path.relative_to(ROOT / "roofline").parts[0]
+        if path.stem in apart or folder in ("measured", "plot", "trace"):
+            continue
+        tree = ast.parse(path.read_text("utf-8"))
+        docs = {id(n.body[0].value) for n in ast.walk(tree) if isinstance(n, (ast.Module, ast.FunctionDef, ast.ClassDef)) and n.body and isinstance(n.body[0], ast.Expr)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs and re.search(r"(^|\s)--[a-z]{2}|`roofline [a-z]+`", node.value):
+                found.append(f"{path.name}:{node.lineno}: {node.value[:80]}")
+    assert not found
+
+
+@pytest.mark.parametrize("name", ["hidden_size", "num_attention_heads", "vocab_size", "num_hidden_layers"])
+@pytest.mark.parametrize("how", ["left out", "null"])
+def test_a_missing_field_is_called_missing(name, how):
+    config = json.loads(LLAMA) | {name: None}
+    if how == "left out":
+        del config[name]
+    error = ask("parse_config", text=json.dumps(config))["error"]
+    assert error["kind"] == "input" and error["message"].startswith(f"{name} is missing") and "None" not in error["message"]
+
+
+def test_the_command_and_the_python_ask_the_same_numbers():
+    form = {"model": "llama-3.1-8b", "hardware": "custom", "peak": "1.23456789e15", "bandwidth": "3.3333333333 TB/s", "memory": "80.12345678 GB", "batch": "1234567"}
+    import shlex
+
+    from roofline.cli import main
+
+    found = result("link", form=form)
+    words = shlex.split(found["cli"])
+    assert {w for w in words if w.startswith("--")} == {"--model", "--hardware", "--peak", "--bandwidth", "--memory", "--batch"}
+    assert "1234567890000000.0" in words and main  # not 1.23457e+15
+
+
 def test_the_default_question_has_an_answer_with_every_part_of_the_page():
     found = result("evaluate", form=bridge.DEFAULT, full=True)
     assert found["report"]["schema"] == 1

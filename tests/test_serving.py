@@ -375,7 +375,7 @@ def test_prefix_caching_saves_its_share():
 @pytest.mark.parametrize("share", [{"offload": 0.5}, {"offload_kv": 0.5}])
 def test_an_unknown_host_link_is_not_taken_as_endless(share):
     """A chip without a published host link cannot offload until the link's speed is given; then it counts."""
-    with pytest.raises(InputError, match="TPU v5e .chip. has no known link to a host's memory; give its speed with --host"):
+    with pytest.raises(InputError, match="TPU v5e .chip. has no known link to a host's memory; give its speed as host"):
         ask(hardware="tpu-v5e", memory=64e9, **share)
     assert ask(hardware="tpu-v5e", memory=64e9, host=16e9, **share).decode.limit_parts_s["host"] > 0
 

@@ -97,7 +97,7 @@ def sensitivity(scenario: Scenario, objective: str = "cost", step: float = 0.2, 
         raise InputError(
             "objective",
             objective,
-            f"has no figure for {r.chip.name}; give a price with --usd-per-hour"
+            f"has no figure for {r.chip.name}; give a price as usd_per_hour"
             if "usd" in figure
             else f"has no figure for {r.chip.name}",
         )

@@ -122,7 +122,7 @@ def from_hf_config(
     if not isinstance(kind, str) or kind not in FAMILIES:
         hint = f"; its architectures name {implied!r}" if implied else nearest(str(kind), FAMILIES)
         raise InputError(
-            "model_type", kind, f"is not a known family{hint}; to read it as a family that is known, say so with --read-as FAMILY"
+            "model_type", kind, f"is not a known family{hint}; to read it as a family that is known, name that family (read_as)"
         )
     inner = config.get("text_config")
     if (

@@ -6,6 +6,10 @@ import { PRESETS, presetOf } from "./presets.mjs";
 import { splitFragment } from "./state.mjs";
 
 /** @typedef {Record<string, string>} Form */
+
+/** An example with changes beside its name ("p=chat&batch=3"), spelled out. @param {string} wanted */
+const spelled = (wanted) => wanted.replace(/^p=([\w-]+)&/, (whole, id) => { const found = PRESETS.find((p) => p.id === id); return found ? `s=1&${new URLSearchParams(found.form)}&` : whole; });
+
 /**
  * @typedef {object} Reader what the page does with an address
  * @property {(own: Record<string, string>) => Promise<void>} own  take over the page's own keys: language, view, embedding
@@ -20,7 +24,7 @@ export class Address {
   constructor(state, reader) {
     this.state = state;
     this.reader = reader;
-    this.settled = state.form;
+    /** @type {Form | null} the question that was answered last */ this.settled = state.form;
     this.turn = 0;
     this.opening = false;
     this.wrote = 0;
@@ -47,31 +51,35 @@ export class Address {
 
   /** Take the question out of the address. @param {boolean} first the page has just opened */
   async read(first) {
-    const { question: wanted, page: own } = splitFragment(location.hash), turn = ++this.turn, { state, reader } = this;
-    const { lang, view } = state.page; // Back and Forward go through questions; language and view stay as they are
-    state.page = { ...(lang && { lang }), ...(view && { view }), ...own };
+    const { question: wanted, page: own } = splitFragment(location.hash), turn = ++this.turn, { state, reader } = this, before = state.form;
+    const { embed: _, ...kept } = state.page; // Back and Forward go through questions; language and view stay as they are
+    state.page = own.view ? { ...(kept.lang && { lang: kept.lang }), ...own } : { ...kept, ...own };
     this.opening = true;
     try {
       await reader.own(own);
       if (turn !== this.turn) return; // the visitor has gone on
       if ((wanted === state.fragment && this.settled === state.form) || (first && !wanted)) return; // it is on the page
+      state.fragment = wanted; // what is being opened stands in the address until it is answered
       const preset = wanted ? PRESETS.find((p) => `p=${p.id}` === wanted) : { form: state.default };
-      if (preset) return this.ask(preset.form);
+      if (preset) return this.ask(preset.form, before);
       reader.waiting();
-      const { form, notices } = await reader.open(wanted);
+      const { form, notices } = await reader.open(spelled(wanted));
       if (turn !== this.turn) return;
-      this.ask(form);
+      this.ask(form, before);
       reader.opened(notices);
     } catch (error) {
-      if (turn === this.turn) reader.failed(/** @type {Error} */ (error).message);
+      if (turn !== this.turn) return;
+      this.settled = null; // what could not be read stays in the address until something is answered
+      reader.failed(/** @type {Error} */ (error).message);
     } finally {
       if (turn === this.turn) this.opening = false;
     }
   }
 
-  /** @param {Form} form */
-  ask(form) {
+  /** Ask what the address asks, with what the visitor has changed since it began to open. @param {Form} form @param {Form} before */
+  ask(form, before) {
+    const now = this.state.form, changed = Object.keys({ ...before, ...now }).filter((name) => now[name] !== before[name]);
     this.opening = false;
-    this.state.replace(form, { silent: true });
+    this.state.replace(changed.length && presetOf(now) ? now : { ...form, ...Object.fromEntries(changed.map((name) => [name, now[name] ?? ""])) }, { silent: true });
   }
 }

@@ -33,6 +33,9 @@ export function fill(element, ...children) {
   return element;
 }
 
+/** Show a value in a field; what is being typed there and says the same is left alone. @param {any} input @param {string} value */
+export const put = (input, value) => { if ((input.value ?? "").trim() !== value) input.value = value; };
+
 /** Run after the last of many calls. @param {Function} work @param {number} ms */
 export function debounce(work, ms) {
   let timer = 0;

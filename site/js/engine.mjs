@@ -37,6 +37,7 @@ export class Engine extends EventTarget {
     /** @type {{method: string, params: object, resolve: Function, reject: Function} | null} */ this.pending = null;
     /** @type {Function[]} */ this.queue = [];
     this.watchdog = 0;
+    this.deaths = 0; // since something was answered
   }
 
   start() {
@@ -108,6 +109,7 @@ export class Engine extends EventTarget {
         call.reject(new EngineError(data.error));
         return FATAL.test(data.error.message) ? this.restart() : undefined;
       }
+      this.deaths = 0;
       const answer = JSON.parse(data.text);
       if (answer.ok) call.resolve(answer.result);
       else call.reject(new EngineError(answer.error));
@@ -127,6 +129,7 @@ export class Engine extends EventTarget {
   /** Python does not answer any more: what was asked of it fails, and it starts anew. */
   restart() {
     this.ready = false;
+    this.deaths += 1;
     for (const { reject } of this.calls.values()) reject(new EngineError({ kind: "load", message: "Python did not answer and is started anew." }));
     this.calls.clear();
     this.start();

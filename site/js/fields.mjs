@@ -1,7 +1,7 @@
 // @ts-check
 // The question: every field of the form, built from one table, bound to the state. Values are text; Python reads the units.
 
-import { $, h, fill, toast } from "./dom.mjs";
+import { $, h, fill, put, toast } from "./dom.mjs";
 import { named, say, t } from "./i18n.mjs";
 import { data } from "./lazy.mjs";
 import { pick } from "./picker.mjs";
@@ -127,7 +127,7 @@ export class Question {
       else if (kind === "check") input.checked = name === "fused" ? value !== "false" : value === "true";
       else if (kind === "chip" || kind === "model") input.textContent = value ? this.nameOf(kind === "chip" ? "chips" : "models", value) : t("none");
       else if (kind === "choice") fill(input, h("span", {}, this.label(name)), h("span", { class: "chevron", "aria-hidden": "true" }, "▾"));
-      else if (document.activeElement !== input || roughly(input.value) !== roughly(value)) { if (input.value !== value) input.value = value; }
+      else put(input, value);
       if (more && document.activeElement !== more) more.value = String(Math.log2(roughly(value || EMPTY[name]) || 1));
     }
     const custom = this.state.get("hardware") === "custom", fold = /** @type {any} */ ($("fold-figures"));
@@ -138,10 +138,10 @@ export class Question {
     }
   }
 
-  /** @param {string} name */
-  label(name) {
-    if (name === "model") return this.state.get("config") ? this.pastedName ?? t("pasted") : this.nameOf("models", this.state.get("model"));
-    return this.state.get("hardware") === "custom" ? t("custom") : this.nameOf("chips", this.state.get("hardware"));
+  /** @param {"model" | "hardware"} name @param {Record<string, string>} [form] */
+  label(name, form = this.state.form) {
+    if (name === "model") return form.config ? this.pastedName ?? t("pasted") : this.nameOf("models", form.model ?? "");
+    return form.hardware === "custom" ? t("custom") : this.nameOf("chips", form.hardware ?? "");
   }
 
   /** @param {any} select @param {string} list @param {string} value */
@@ -149,7 +149,7 @@ export class Question {
     const key = `${list}|${value}|${document.documentElement.lang}`;
     if (select.dataset.key !== key) {
       select.dataset.key = key;
-      const known = this.catalogue.choices[list] ?? [], groups = new Map();
+      const known = [...(this.catalogue.choices[list] ?? [])], groups = new Map();
       if (value && !known.some((/** @type {any} */ c) => c.id.toLowerCase() === value.toLowerCase())) known.push({ id: value, label: value, group: "" });
       for (const c of known) groups.set(c.group, [...(groups.get(c.group) ?? []), h("option", { value: c.id }, named("choice", c.label))]);
       fill(select, [...groups].flatMap(([group, options]) => (group ? [h("optgroup", { label: named("choices", group) }, options)] : options)));

@@ -16,12 +16,14 @@ import { showGlosses } from "./gloss.mjs";
 import { data as fetched, lazyTab } from "./lazy.mjs";
 import { listenForConfigs, openPaste } from "./paste.mjs";
 import { memoryTab, methodTab, operatorsTab, timeTab } from "./panels.mjs";
+import { rehearse } from "./rehearse.mjs";
 import { Sentence } from "./sentence.mjs";
 import { openShare } from "./share.mjs";
 import { State, joinFragment } from "./state.mjs";
 import { compareTab, sweepTab } from "./studies.mjs";
 import { keepStill } from "./still.mjs";
 import { Tabs } from "./tabs.mjs";
+import { repaint, switchTheme } from "./theme.mjs";
 
 const data = (/** @type {string} */ name) => JSON.parse($(`data-${name}`).textContent);
 const build = data("build"), catalogue = data("catalogue"), first = data("default");
@@ -36,7 +38,9 @@ const sentence = new Sentence(state, question);
 const figure = (/** @type {string} */ name) => () => fetched(`${build.app}charts.json`).then((all) => all[name]);
 const figures = { roofline: figure("roofline"), sweep: figure("sweep"), sweep_linear: figure("sweep_linear") };
 const chart = new RooflineChart($("roofline"), figures.roofline);
-const page = { state, engine, figures, question, sentence, chart, charts: [chart], wantChart, repaint, latest: () => result, drawn: () => !rest, describe: () => sentence.asked() };
+/** The question asked last, and why it was refused if so; and why what is on show is not the form's answer (null: it is). */
+let outcome = { form: state.form, why: /** @type {string | null} */ (null) }, trouble = outcome.why;
+const page = { state, engine, figures, question, sentence, chart, charts: [chart], wantChart, repaint: () => repaint(page.charts), latest: () => result, drawn: () => !rest, describe: (form = null) => sentence.asked(form) };
 // For tests, the benchmark and the curious: what the page is made of. Nothing in the page reads it.
 Object.assign(globalThis, { roofline: page });
 
@@ -61,7 +65,7 @@ function show() {
 function showRest() {
   rest = 0;
   rested = performance.now();
-  showSaid(notices);
+  showTrouble();
   showNotices(result.view.warnings);
   showFinding(result.view);
   if ($("chart-table").closest("details").open) showChartTable(result.view);
@@ -77,10 +81,15 @@ const address = new Address(state, {
     if (keys.view) tabs?.select(keys.view, false);
     document.documentElement.classList.toggle("embed", "embed" in keys);
   },
-  waiting: () => stale(t("link.opening")),
+  waiting: () => { if (!engine.ready) stale(t("link.opening")); },
   open: async (fragment) => { await ready; return engine.ask("from_link", { fragment }); },
-  opened: (said) => { notices = said; },
-  failed: (why) => { notices = [t("link.bad", { why })]; stale(null); show(); },
+  opened: (said) => { notices = [...new Set(said)]; showTrouble(); },
+  failed: (why) => {
+    notices = [t("link.bad", { why })];
+    if (outcome.form === state.form) stale(outcome.why);
+    else if (engine.ready) ask();
+    show();
+  },
 });
 const announce = debounce(() => { $("summary").textContent = sentence.text(); }, 900);
 
@@ -91,8 +100,11 @@ const nameLever = debounce(async () => {
     const { rows } = await engine.ask("levers", { form, goal: "tpot" });
     if (form !== state.form) return;
     lever = firstOf(rows);
-    showLever(lever, tryLever);
-  } catch { /* the lever is a courtesy: without it the answer stands */ }
+  } catch {
+    if (form !== state.form) return;
+    lever = null; // a courtesy: without it the answer stands, but not with that of another question
+  }
+  showLever(lever, tryLever);
 }, 500);
 
 /** Ask Python the form's question; the newest one wins. */
@@ -102,6 +114,7 @@ async function ask() {
   try {
     result = await engine.newest("evaluate", { form });
     answered = form;
+    outcome = { form, why: null };
     question.complain(null);
     if (document.documentElement.classList.contains("stale")) stale(null);
     show();
@@ -111,26 +124,25 @@ async function ask() {
     document.documentElement.dataset.answered = String(Number(document.documentElement.dataset.answered ?? 0) + 1);
   } catch (error) {
     const problem = /** @type {import("./engine.mjs").EngineError} */ (error);
-    if (problem.kind === "stale") return;
+    if (problem.kind === "stale" || form !== state.form) return; // a newer question is on its way
+    outcome = { form, why: problem.message };
     question.complain(problem);
     stale(problem.message);
     document.documentElement.dataset.answered = String(Number(document.documentElement.dataset.answered ?? 0) + 1);
   }
-  document.documentElement.classList.remove("asking");
-}
-
-/** The browser compiles what an answer runs while it runs it, so the first dozen take two or three times as long: they are had while the visitor reads. */
-async function rehearse() {
-  for (let batch = 1; batch <= 16 && !touched; batch++) {
-    await new Promise((done) => setTimeout(done, 30));
-    await engine.ask("evaluate", { form: { ...state.form, batch: String(batch) } }).catch(() => {});
-  }
+  if (form === state.form) document.documentElement.classList.remove("asking");
 }
 
 /** Keep the last good answer, dimmed and said to be that; null: the answer is the question's. @param {string | null} why */
 function stale(why) {
+  trouble = why;
   document.documentElement.classList.toggle("stale", why !== null);
-  if (why !== null) showSaid([t("stale")], why);
+  if (why !== null) showTrouble();
+}
+
+/** What is to be said of the question: of its link, and why what is on show is not its answer. */
+function showTrouble() {
+  showSaid(trouble === null ? notices : [t("stale"), ...notices], trouble);
 }
 
 state.addEventListener("change", () => {
@@ -158,25 +170,13 @@ async function setLanguage(name, keep = true) {
   show();
 }
 
-function setTheme() {
-  const dark = document.documentElement.dataset.theme ? document.documentElement.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  document.documentElement.dataset.theme = dark ? "light" : "dark";
-  try { localStorage.setItem("roofline-theme", document.documentElement.dataset.theme); } catch { /* storage refused */ }
-  repaint();
-}
-
-function repaint() {
-  readPalette();
-  for (const each of page.charts) each.restyle();
-}
-
 const ready = new Promise((resolve) => engine.addEventListener("ready", resolve, { once: true }));
 
 function start() {
   readPalette();
   question.draw();
   sentence.draw();
-  tabs = new Tabs([operatorsTab(page.latest, build), timeTab(page.latest), memoryTab(page.latest), lazyTab(page, "serving"), sweepTab(page), lazyTab(page, "levers"), compareTab(page), ...["explore", "measured", "learn"].map((id) => lazyTab(page, id)), methodTab(page.latest)], (id) => { state.page.view = id === "operators" ? /** @type {any} */ (undefined) : id; state.writeAddress(); });
+  tabs = new Tabs([operatorsTab(page.latest, build, state), timeTab(page.latest), memoryTab(page.latest), lazyTab(page, "serving"), sweepTab(page), lazyTab(page, "levers"), compareTab(page), ...["explore", "measured", "learn"].map((id) => lazyTab(page, id)), methodTab(page.latest)], (id) => { state.page.view = id === "operators" ? /** @type {any} */ (undefined) : id; state.writeAddress(); });
   tabs.draw();
   show();
   showLever(lever, tryLever);
@@ -188,18 +188,21 @@ function start() {
     document.documentElement.dataset.ready = detail.mode;
     Object.assign($("engine-state").dataset, { ms: String(detail.ms.ready), at: String(Math.round(performance.now())) }); // by the worker's clock, and since the visit began
     $("engine-state").textContent = t("engine.ready", { s: (detail.ms.ready / 1000).toFixed(1), how: t(`engine.${detail.mode}`) });
-    if (touched) ask();
+    if (engine.deaths > 1) { // asked once more, it would die once more
+      document.documentElement.classList.remove("asking");
+      stale(t("engine.dies"));
+    } else if (touched) ask();
     else if (tabs?.current !== "operators") tabs?.update(); // the first tab stands since the beginning; others may have waited for Python
     keepOffline(() => touched);
-    rehearse();
+    rehearse(engine, state, () => touched);
     question.lists().catch(() => {}); // asked for again when a list is opened
   });
   engine.addEventListener("failed", () => { document.documentElement.dataset.ready = "failed"; });
 
   $("language").append(h("option", { value: "zh", lang: "zh-Hans" }, "中文")); // not in the HTML, whose first paint would wait for a font that has it
   $("language").addEventListener("change", () => setLanguage($("language").value));
-  $("theme").addEventListener("click", setTheme);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
+  $("theme").addEventListener("click", () => switchTheme(page.charts));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", page.repaint);
   $("undo").addEventListener("click", () => state.undo());
   $("redo").addEventListener("click", () => state.redo());
   $("reset").addEventListener("click", () => { const before = state.form; state.replace(state.default, { push: true }); toast(t("reset.done"), t("undo"), () => state.replace(before)); });

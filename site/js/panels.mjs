@@ -9,8 +9,9 @@ import { segmented, table } from "./tabs.mjs";
 
 /** @typedef {() => any} Latest gives the last good answer */
 
-/** @param {Latest} latest @param {any} build */
-export function operatorsTab(latest, build) {
+/** @param {Latest} latest @param {any} build @param {import("./state.mjs").State} state */
+export function operatorsTab(latest, build, state) {
+  const one = (/** @type {string} */ name, /** @type {string[]} */ choices) => { const said = state.page[`operators.${name}`]; return choices.includes(said) ? said : choices[0]; };
   let phase = "decode", as = "table", by = 6, up = false;
   /** @type {any} the module that draws the graph, once it is here */ let drawing = null;
   const sorted = (/** @type {HTMLElement} */ panel, /** @type {any[]} */ all) => {
@@ -30,10 +31,13 @@ export function operatorsTab(latest, build) {
     return h("p", { class: "hint" }, t("view.loading"));
   };
   const draw = (/** @type {HTMLElement} */ panel) => {
+    const keep = (/** @type {string} */ name, /** @type {string} */ id, /** @type {string} */ usual) => { state.keep(`operators.${name}`, id === usual ? "" : id); draw(panel); };
+    phase = one("phase", ["decode", "prefill"]);
+    as = one("as", ["table", "graph"]);
     const all = latest().view.operators[phase];
     fill(panel,
-      h("div", { class: "panel-top" }, segmented(t("phase"), ["prefill", "decode"].map((id) => ({ id, text: t(`phase.${id}`) })), phase, (id) => { phase = id; draw(panel); }),
-        segmented(t("operators.as"), ["table", "graph"].map((id) => ({ id, text: t(`operators.${id}`) })), as, (id) => { as = id; draw(panel); }),
+      h("div", { class: "panel-top" }, segmented(t("phase"), ["prefill", "decode"].map((id) => ({ id, text: t(`phase.${id}`) })), phase, (id) => keep("phase", id, "decode")),
+        segmented(t("operators.as"), ["table", "graph"].map((id) => ({ id, text: t(`operators.${id}`) })), as, (id) => keep("as", id, "table")),
         h("p", { class: "hint" }, t(`operators.hint.${latest().view.time[phase]?.basis ?? "limit"}`))),
       as === "table" ? sorted(panel, all) : h("div", { class: "drawn" }, drawn(panel, all)));
   };

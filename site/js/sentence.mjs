@@ -2,7 +2,7 @@
 // The answer as a sentence whose choices can be changed where they stand. The controls are made once, so that typing in one
 // never loses its place; only the part that tells the answer is written anew.
 
-import { $, h, fill, mark, number } from "./dom.mjs";
+import { $, h, fill, mark, number, put } from "./dom.mjs";
 import { rich, t } from "./i18n.mjs";
 
 /** @typedef {import("./state.mjs").State} State */
@@ -46,7 +46,7 @@ export class Sentence {
     model.textContent = this.question.label("model");
     hardware.textContent = this.question.label("hardware");
     for (const [name, input] of Object.entries(numbers)) {
-      if (document.activeElement !== input && input.value !== this.state.get(name)) input.value = this.state.get(name);
+      put(input, this.state.get(name));
       this.fit(input);
     }
     this.requests.textContent = t((numbers.batch.value || numbers.batch.placeholder).trim() === "1" ? "sentence.request" : "sentence.requests");
@@ -72,8 +72,13 @@ export class Sentence {
   /** The same as plain text, for a screen reader's summary and for copying. */
   text() { return this.plain($("sentence")); }
 
-  /** What is asked, as plain text. */
-  asked() { return this.plain($("sentence").firstElementChild).replace(/\s*[:：]$/, ""); }
+  /** What is asked, as plain text: now, or by another form. @param {Record<string, string> | null} [form] */
+  asked(form = null) {
+    const { question } = this, choice = (/** @type {string} */ id) => question.catalogue.choices.weights.find((/** @type {any} */ c) => c.id.toLowerCase() === id.toLowerCase())?.label.split(" · ")[0] ?? id;
+    const said = form === null ? this.plain($("sentence").firstElementChild) : t("sentence.question", { devices: "1", batch: "1", prompt: "1024", output: "256", ...form, model: question.label("model", form), hardware: question.label("hardware", form),
+      weights: form.weights ? choice(form.weights) : t("auto"), requests: t((form.batch ?? "1") === "1" ? "sentence.request" : "sentence.requests") });
+    return said.replace(/\s*[:：]$/, "");
+  }
 
   /** @param {HTMLElement} part */
   plain(part) {

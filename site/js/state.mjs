@@ -7,12 +7,21 @@
 /** Keys of the address that belong to the page, not to the question. */
 const PAGE_KEYS = ["view", "part", "lesson", "lang", "embed"];
 
+/** What one view keeps is named after it ("sweep.axis=prompt"); Explore's is older and short ("x.tpot=33ms"). */
+const VIEW_KEY = /^(x|operators|sweep|levers|compare|measured)\./;
+const viewOf = (/** @type {string} */ name) => { const found = VIEW_KEY.exec(name)?.[1]; return found === "x" ? "explore" : found; };
+
+/** A part of an address as text; one that is not well encoded stays as it is written. @param {string} text */
+export function decoded(text) {
+  try { return decodeURIComponent(text); } catch { return text; }
+}
+
 /** Split an address's fragment into the question and the page's own keys. @param {string} hash */
 export function splitFragment(hash) {
   const question = [], page = /** @type {Record<string, string>} */ ({});
   for (const part of hash.replace(/^#/, "").split("&").filter(Boolean)) {
     const name = part.split("=")[0];
-    if (PAGE_KEYS.includes(name) || name.startsWith("x.")) page[name] = decodeURIComponent(part.slice(name.length + 1));
+    if (PAGE_KEYS.includes(name) || VIEW_KEY.test(name)) page[name] = decoded(part.slice(name.length + 1));
     else question.push(part);
   }
   return { question: question.join("&"), page };
@@ -21,8 +30,8 @@ export function splitFragment(hash) {
 /** @param {string} question @param {Record<string, string>} page */
 export function joinFragment(question, page) {
   // What only one view reads stays out of the address of the others.
-  const own = (/** @type {string} */ k) => (k === "lesson" ? page.view === "learn" : k === "part" ? ["serving", "explore", "measured", "learn"].includes(page.view) : k.startsWith("x.") ? page.view === "explore" : true);
-  const extra = [...PAGE_KEYS, ...Object.keys(page).filter((k) => k.startsWith("x.")).sort()].filter((k) => page[k] !== undefined && page[k] !== null && own(k)).map((k) => (page[k] === "" ? k : `${k}=${encodeURIComponent(page[k])}`));
+  const own = (/** @type {string} */ k) => (k === "lesson" ? page.view === "learn" : k === "part" ? ["serving", "explore", "measured", "learn"].includes(page.view) : VIEW_KEY.test(k) ? (page.view ?? "operators") === viewOf(k) : true);
+  const extra = [...PAGE_KEYS, ...Object.keys(page).filter((k) => VIEW_KEY.test(k)).sort()].filter((k) => page[k] !== undefined && page[k] !== null && own(k)).map((k) => (page[k] === "" ? k : `${k}=${encodeURIComponent(page[k])}`));
   return [question, ...extra].filter(Boolean).join("&");
 }
 
@@ -65,6 +74,13 @@ export class State extends EventTarget {
     if (!how.silent) { this.past.push({ form: this.form, key: "*", at: 0 }); this.future = []; }
     this.form = clean(form);
     this.emit(how.push ?? false);
+  }
+
+  /** Keep something of a view in the address. @param {string} name @param {string} value "" is what it is without being said */
+  keep(name, value) {
+    if (value) this.page[name] = value;
+    else delete this.page[name];
+    this.writeAddress();
   }
 
   undo() {

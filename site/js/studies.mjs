@@ -5,9 +5,10 @@ import { bound } from "./answer.mjs";
 import { Chart } from "./charts.mjs";
 import { h, fill } from "./dom.mjs";
 import { named, rich, t } from "./i18n.mjs";
+import { PRESETS, presetOf } from "./presets.mjs";
 import { segmented, table } from "./tabs.mjs";
 
-/** @typedef {{state: import("./state.mjs").State, engine: import("./engine.mjs").Engine, figures: any, charts: Chart[], latest: () => any, describe: () => string}} Page */
+/** @typedef {{state: import("./state.mjs").State, engine: import("./engine.mjs").Engine, figures: any, charts: Chart[], latest: () => any, describe: (form?: Record<string, string> | null) => string}} Page */
 
 /** Ask when Python is up, draw if the panel still wants it; a failure is said in the panel. @param {Page} page @param {HTMLElement} panel @param {string} method @param {object} params @param {(result: any) => void} draw */
 async function study(page, panel, method, params, draw) {
@@ -24,8 +25,11 @@ async function study(page, panel, method, params, draw) {
   if (panel.dataset.asked === key) panel.classList.remove("busy");
 }
 
+const AXES = ["batch", "prompt", "devices"], SCALES = ["log", "linear"];
+
 /** @param {Page} page */
 export function sweepTab(page) {
+  const { state } = page, of = (/** @type {string} */ name, /** @type {string[]} */ choices) => { const said = state.page[`sweep.${name}`]; return choices.includes(said) ? said : choices[0]; };
   let axis = "batch", scale = "log";
   /** Each scale has its own figure, embedded when it is first wanted. @type {Record<string, {box: HTMLElement, chart: Chart | null, soon: Promise<void> | null}>} */
   const drawings = Object.fromEntries(["log", "linear"].map((id) => [id, { chart: null, soon: null, box: h("div", { id: id === "log" ? "sweep" : "sweep-linear", class: "plot short", role: "img", "aria-labelledby": "sweep-finding" }) }]));
@@ -58,8 +62,11 @@ export function sweepTab(page) {
       labels: { x: [end.x, end.x], y: [end.user, end.total], text: [t("sweep.user"), t("sweep.total")], color: ["muted", "ink"] } });
   }
   const open = (/** @type {HTMLElement} */ panel) => {
-    fill(top, segmented(t("sweep.of"), ["batch", "prompt", "devices"].map((id) => ({ id, text: t(`sweep.axis.${id}`) })), axis, (id) => { axis = id; open(panel); }),
-      segmented(t("sweep.scale"), ["log", "linear"].map((id) => ({ id, text: t(`sweep.${id}`) })), scale, (id) => { scale = id; open(panel); }));
+    const choose = (/** @type {string} */ name, /** @type {string} */ id, /** @type {string} */ usual) => { state.keep(`sweep.${name}`, id === usual ? "" : id); open(panel); };
+    axis = of("axis", AXES);
+    scale = of("scale", SCALES);
+    fill(top, segmented(t("sweep.of"), AXES.map((id) => ({ id, text: t(`sweep.axis.${id}`) })), axis, (id) => choose("axis", id, AXES[0])),
+      segmented(t("sweep.scale"), SCALES.map((id) => ({ id, text: t(`sweep.${id}`) })), scale, (id) => choose("scale", id, SCALES[0])));
     const boxes = Object.values(drawings).map(({ box }) => box);
     if (!panel.contains(boxes[0])) fill(panel, top, h("figure", { class: "chart" }, boxes, h("figcaption", {}, finding)), rows);
     study(page, panel, "sweep", { form: page.state.form, axis }, draw);
@@ -69,14 +76,46 @@ export function sweepTab(page) {
 
 /** @param {Page} page */
 export function compareTab(page) {
-  /** @type {Record<string, string> | null} */ let pinned = null;
-  let name = "";
-  const open = (/** @type {HTMLElement} */ panel) => {
-    const pin = () => { pinned = { ...page.state.form }; name = page.describe(); open(panel); };
+  const { state, engine } = page, KEY = "compare.";
+  /** The pinned question, and what stands of it in the address. @type {Record<string, string> | null} */ let pinned = null;
+  let name = "", written = "";
+  const said = () => Object.keys(state.page).filter((k) => k.startsWith(KEY)).sort().map((k) => `${k.slice(KEY.length)}=${encodeURIComponent(state.page[k])}`).join("&");
+  /** Keep the pinned question in the address. @param {string} fragment */
+  const write = (fragment) => {
+    for (const k of Object.keys(state.page)) if (k.startsWith(KEY)) delete state.page[k];
+    for (const [k, v] of new URLSearchParams(fragment)) if (k !== "s") state.page[KEY + k] = v;
+    written = said();
+    state.writeAddress();
+  };
+  /** Take the pinned question out of the address. @param {HTMLElement} panel */
+  async function read(panel) {
+    const wanted = (written = said());
+    if (wanted) fill(panel, h("p", { class: "hint" }, t("waiting")));
+    try {
+      const form = wanted ? PRESETS.find((p) => wanted === `p=${p.id}`)?.form ?? (await engine.ask("from_link", { fragment: `s=1&${wanted}` })).form : null;
+      if (wanted !== written) return;
+      pinned = form;
+      name = form ? page.describe(form) : "";
+      open(panel);
+    } catch (error) {
+      if (wanted !== written) return;
+      write("");
+      fill(panel, h("p", { class: "error" }, /** @type {Error} */ (error).message), h("button", { type: "button", class: "quiet", onclick: () => open(panel) }, t("compare.stop")));
+    }
+  }
+  /** @type {(panel: HTMLElement) => any} */ const open = (panel) => {
+    const pin = () => {
+      const form = (pinned = { ...state.form }), preset = presetOf(form);
+      name = page.describe();
+      if (preset) write(`p=${preset.id}`);
+      else engine.ask("link", { form }).then(({ fragment }) => { if (pinned === form) write(fragment); }, () => {}); // a question that is refused cannot be kept
+      open(panel);
+    };
+    if (said() !== written) return read(panel);
     if (!pinned) return fill(panel, h("p", {}, t("compare.empty")), h("div", { class: "row" }, h("button", { type: "button", class: "solid", onclick: pin }, t("compare.pin"))));
     const held = pinned;
-    study(page, panel, "compare", { a: held, b: page.state.form }, (result) => fill(panel,
-      h("div", { class: "panel-top" }, h("button", { type: "button", class: "quiet", onclick: pin }, t("compare.again")), h("button", { type: "button", class: "quiet", onclick: () => page.state.replace(held, { push: true }) }, t("compare.back")), h("button", { type: "button", class: "quiet", onclick: () => { pinned = null; open(panel); } }, t("compare.stop"))),
+    study(page, panel, "compare", { a: held, b: state.form }, (result) => fill(panel,
+      h("div", { class: "panel-top" }, h("button", { type: "button", class: "quiet", onclick: pin }, t("compare.again")), h("button", { type: "button", class: "quiet", onclick: () => state.replace(held, { push: true }) }, t("compare.back")), h("button", { type: "button", class: "quiet", onclick: () => { pinned = null; write(""); open(panel); } }, t("compare.stop"))),
       h("dl", { class: "sides" }, [["a", name], ["b", page.describe()]].map(([side, text]) => h("div", {}, h("dt", {}, t(`compare.${side}`)), h("dd", {}, text)))),
       table({ caption: t("tab.compare"), rows: result.rows, columns: [{ key: "key", label: t(`compare.times.${page.latest().view.time.decode?.basis ?? "limit"}`) }, { key: "a", label: t("compare.a"), num: true }, { key: "b", label: t("compare.b"), num: true }, { key: "ratio", label: t("compare.ratio"), num: true }], cell: (row, key) => (key === "key" ? t(`compare.${row.key}`) : row[key]) }),
       result.phases.map((/** @type {any} */ p) => [h("h3", {}, t(`phase.${p.phase}`), " ", h("small", {}, t("time.limit"))), table({ caption: t(`phase.${p.phase}`), rows: [{ group: "", total: true, a: p.a, b: p.b }, ...p.groups], columns: [{ key: "group", label: t("op.group") }, { key: "a", label: t("compare.a"), num: true }, { key: "b", label: t("compare.b"), num: true }], cell: (row, key) => (key === "group" ? (row.total ? t("compare.whole") : named("group", row.group)) : row[key]) })])));

@@ -1,7 +1,7 @@
 // @ts-check
 // What several views share: asking Python without a queue building up, fields bound to the question, figures and lists.
 
-import { fill, h } from "../dom.mjs";
+import { fill, h, put } from "../dom.mjs";
 import { t } from "../i18n.mjs";
 
 /**
@@ -47,7 +47,7 @@ export function fields(page) {
       for (const [name, input] of made) {
         const value = page.state.get(name);
         if (input.tagName === "BUTTON") input.textContent = value ? page.question.nameOf(name.endsWith("model") ? "models" : "chips", value) : t("none");
-        else if (document.activeElement !== input && input.value !== value) input.value = value;
+        else put(input, value);
       }
     },
   };

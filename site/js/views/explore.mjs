@@ -17,7 +17,7 @@ const GOALS = ["cost", "latency", "throughput", "ttft-alone", "energy"];
 /** @param {any} page */
 export function view(page) {
   const { state, engine } = page, step = newest(engine), swing = newest(engine);
-  const asks = form(page, () => (part === "fleet" ? sizing.update() : search())), sizing = fleet(page, asks, keep), able = capability({ ...page, redraw: () => open(panel) });
+  const asks = form(page, () => (part === "fleet" ? sizing.update() : search())), sizing = fleet(page, asks, (name, value) => state.keep(name, value)), able = capability({ ...page, redraw: () => open(panel) });
   const shown = found(page, { open: openScenario, csv: async () => (await engine.ask("explore", { ...asked, do: "csv" })).csv, choose: (cell) => { keep("x.cell", cell ? String(cell) : ""); search(); } });
   const progress = h("progress", { max: "1", value: 0, "aria-label": t("explore.progress") }), said = h("span", { class: "hint", role: "status" });
   const bar = h("div", { class: "trying", hidden: true }, progress, said, h("button", { type: "button", class: "chip", onclick: () => stop() }, t("explore.stop")));
@@ -29,11 +29,7 @@ export function view(page) {
   let part = "search", soon = 0;
 
   /** Keep something of this view in the address. @param {string} name @param {string} value */
-  function keep(name, value) {
-    if (value) state.page[name] = value;
-    else delete state.page[name];
-    state.writeAddress();
-  }
+  const keep = (name, value) => state.keep(name, value);
 
   /** Something is on its way; progress that would only flash up is not shown. @param {boolean} on */
   function busy(on) {

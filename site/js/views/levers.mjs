@@ -14,7 +14,7 @@ const GOALS = ["tpot", "ttft", "throughput", "per_chip", "cost", "memory"];
 export function view(page) {
   const { state, engine } = page, ask = newest(engine), chart = figure("levers-chart", ""), curve = new Curve(page, chart.box, "arrows"), place = h("div");
   /** @type {HTMLElement} */ let panel;
-  let goal = "tpot";
+  let goal = GOALS[0];
 
   const attempt = (/** @type {any} */ row) => { state.set(row.change, { push: true }); toast(t("applied", { what: phrases(row.title) }), t("undo"), () => state.undo()); };
   const gain = (/** @type {any} */ row, /** @type {string} */ key) => h("span", { class: row.good[key] > 0 ? "better" : row.good[key] < 0 ? "worse" : "" }, row.gain[key]);
@@ -58,8 +58,9 @@ export function view(page) {
   /** @param {HTMLElement} target */
   function open(target) {
     panel = target;
+    goal = GOALS.includes(state.page["levers.goal"]) ? state.page["levers.goal"] : GOALS[0];
     chart.whole.hidden = true;
-    fill(panel, h("div", { class: "panel-top" }, segmented(t("levers.goal"), GOALS.map((id) => ({ id, text: t(`goal.${id}`) })), goal, (id) => { goal = id; open(panel); /** @type {any} */ (panel.querySelector("[aria-pressed=true]"))?.focus(); }), h("p", { class: "hint" }, t("levers.hint"))), chart.whole, place);
+    fill(panel, h("div", { class: "panel-top" }, segmented(t("levers.goal"), GOALS.map((id) => ({ id, text: t(`goal.${id}`) })), goal, (id) => { state.keep("levers.goal", id === GOALS[0] ? "" : id); open(panel); /** @type {any} */ (panel.querySelector("[aria-pressed=true]"))?.focus(); }), h("p", { class: "hint" }, t("levers.hint"))), chart.whole, place);
     update();
   }
   return { open, update: debounce(update, 80) };

@@ -38,6 +38,19 @@ export function view(page) {
   /** Rows that pass the filters. */
   const rows = () => column("id").map((/** @type {any} */ _, /** @type {number} */ i) => i).filter((/** @type {number} */ i) => FILTERS.every((f) => !wanted[f] || column(f)[i] === wanted[f]) && column(basis)[i] !== null);
 
+  /** Take over what the address says of this view. */
+  function heed() {
+    const said = (/** @type {string} */ key) => state.page[`measured.${key}`] ?? "";
+    for (const f of FILTERS) wanted[f] = column(f).includes(said(f)) ? said(f) : "";
+    residual = said("axes") === "residuals";
+    basis = said("basis") === "limit" ? "limit" : all.basis;
+    by = said("by") === "unseen" || Object.hasOwn(all.tables, said("by")) ? said("by") : usual();
+    const at = said("pick") ? column("id").indexOf(said("pick")) : -1;
+    picked = at < 0 ? null : at;
+  }
+  const usual = () => (all.basis === "expected" ? "unseen" : "engine");
+  const keep = (/** @type {string} */ key, /** @type {string} */ value) => state.keep(`measured.${key}`, value);
+
   /** Open a row's scenario in the calculator. @param {number} i */
   async function openScenario(i) {
     const { form } = await engine.ask("from_link", { fragment: column("fragment")[i] });
@@ -74,7 +87,7 @@ export function view(page) {
       main.curve.draw({ range, x: residual ? t("measured.time") : t(`measured.${basis}`), y: residual ? t(`measured.ratio.${basis}`) : t("measured.time"), points,
         lines: lines.map((f) => (residual ? { xs: [range.x0, range.x1], ys: [f, f], color: f === 1 ? "ink" : "muted", width: f === 1 ? 2 : 1, dash: f === 1 ? "solid" : "dashed" } : { xs: [range.x0, range.x1], ys: [range.x0 * f, range.x1 * f], color: f === 1 ? "ink" : "muted", width: f === 1 ? 2 : 1, dash: f === 1 ? "solid" : "dashed" })),
         labels: lines.map((f) => (residual ? { x: range.x1, y: f, text: f === 1 ? what : `${f} ×`, color: f === 1 ? "ink" : "muted", align: "right", dx: -6, dy: -8 } : beside(f, range, main.box))).filter(Boolean) })
-        .then(() => { if (!main.listens && main.curve.doc) { main.listens = true; main.curve.onPick((/** @type {number[]} */ at) => { if (at.length) { picked = rows()[at[0]]; drawPoints(); drawPicked(); } }); } });
+        .then(() => { if (!main.listens && main.curve.doc) { main.listens = true; main.curve.onPick((/** @type {number[]} */ at) => { if (at.length) { picked = rows()[at[0]]; keep("pick", column("id")[picked]); drawPoints(); drawPicked(); } }); } });
     }
     const kinds = [...new Set(found.map((/** @type {number} */ i) => column("kind")[i]))];
     fill(places.rows, h("div", { class: "legend" }, kinds.map((k) => h("span", {}, h("span", { class: LOOKS[k].color, "aria-hidden": "true" }, SIGNS[LOOKS[k].marker]), ` ${t(`measured.kind.${k}`)}`))),
@@ -102,7 +115,7 @@ export function view(page) {
     return [keys.join(), ...found.map((i) => keys.map((key) => cell(column(key)[i])).join())].join("\n") + "\n";
   }
 
-  const select = (/** @type {string} */ f) => h("div", { class: "field small" }, h("label", { for: `measured-${f}` }, t(`measured.${f}`)), h("select", { id: `measured-${f}`, onchange: (/** @type {any} */ e) => { wanted[f] = e.target.value; shown = PAGE; picked = null; drawPoints(); drawPicked(); } },
+  const select = (/** @type {string} */ f) => h("div", { class: "field small" }, h("label", { for: `measured-${f}` }, t(`measured.${f}`)), h("select", { id: `measured-${f}`, onchange: (/** @type {any} */ e) => { wanted[f] = e.target.value; shown = PAGE; picked = null; keep(f, wanted[f]); keep("pick", ""); drawPoints(); drawPicked(); } },
     h("option", { value: "" }, t("measured.all")), [...new Set(column(f))].sort().map((value) => h("option", { value, selected: wanted[f] === value }, name(f, String(value))))));
 
   /** Errors on models, chips and formats that the fit never saw. */
@@ -114,14 +127,14 @@ export function view(page) {
     if (part === "errors") {
       const told = all.basis === "expected";
       return [h("p", {}, ...rich(`measured.told.${all.basis}`, Object.fromEntries(Object.entries(all.summary).map(([k, v]) => [k, h("span", { class: "num" }, v)])))),
-        h("div", { class: "panel-top" }, segmented(t("measured.errors.by"), [...(told ? ["unseen"] : []), ...Object.keys(all.tables)].map((id) => ({ id, text: t(`measured.${id}`) })), by, (id) => { by = id; open(panel); })),
+        h("div", { class: "panel-top" }, segmented(t("measured.errors.by"), [...(told ? ["unseen"] : []), ...Object.keys(all.tables)].map((id) => ({ id, text: t(`measured.${id}`) })), by, (id) => { keep("by", id === usual() ? "" : id); open(panel); })),
         by === "unseen" ? unseen() : table({ caption: t("measured.part.errors"), rows: all.tables[by], columns: [{ key: "label", label: t(`measured.${by}`) }, { key: "points", label: t("measured.count"), num: true }, { key: "reached", label: t("measured.reached"), num: true }, { key: "best", label: t("measured.best"), num: true },
           ...(told ? [{ key: "median", label: t("measured.median"), num: true }, { key: "p90", label: t("measured.p90"), num: true }, { key: "bias", label: t("measured.bias"), num: true }, { key: "inside", label: t("measured.inside"), num: true }] : [])],
-          cell: (row, key) => (key === "label" ? h("button", { type: "button", class: "link", onclick: () => { for (const f of FILTERS) wanted[f] = f === by ? row.name : ""; part = state.page.part = "points"; open(panel); } }, by === "kind" ? t(`measured.kind.${row.name}`) : row.label) : row[key] ?? "–") }),
+          cell: (row, key) => (key === "label" ? h("button", { type: "button", class: "link", onclick: () => { for (const f of FILTERS) keep(f, f === by ? row.name : ""); part = state.page.part = "points"; open(panel); } }, by === "kind" ? t(`measured.kind.${row.name}`) : row.label) : row[key] ?? "–") }),
         h("p", { class: "hint" }, t(by === "unseen" ? "measured.unseen.hint" : told ? "measured.errors.seen" : "measured.errors.hint"))];
     }
     const options = (/** @type {string} */ label, /** @type {string[]} */ ids, /** @type {string} */ now, /** @type {(id: string) => void} */ set) => segmented(t(label), ids.map((id) => ({ id, text: t(`${label}.${id}`) })), now, (id) => { set(id); open(panel); });
-    return [places.finding, h("div", { class: "row" }, FILTERS.map(select)), h("div", { class: "panel-top" }, options("measured.axes", ["points", "residuals"], residual ? "residuals" : "points", (id) => { residual = id === "residuals"; }), all.basis === "expected" ? options("measured.basis", ["expected", "limit"], basis, (id) => { basis = id; }) : null),
+    return [places.finding, h("div", { class: "row" }, FILTERS.map(select)), h("div", { class: "panel-top" }, options("measured.axes", ["points", "residuals"], residual ? "residuals" : "points", (id) => keep("axes", id === "residuals" ? id : "")), all.basis === "expected" ? options("measured.basis", ["expected", "limit"], basis, (id) => keep("basis", id === all.basis ? "" : id)) : null),
       chart(residual ? "residuals" : "measured").whole, places.one, places.rows];
   }
 
@@ -129,11 +142,8 @@ export function view(page) {
   async function open(target) {
     panel = target;
     part = partOf(page, parts);
-    if (!all) {
-      all = await data(`${engine.build.views}measured.json`);
-      basis = all.basis;
-      if (basis === "limit") by = "engine";
-    }
+    all ??= await data(`${engine.build.views}measured.json`);
+    heed();
     if (panel.hidden) return;
     fill(panel, h("div", { class: "panel-top" }, segmented(t("tab.measured"), parts.map((id) => ({ id, text: t(`measured.part.${id}`) })), part, (id) => { part = state.page.part = id; state.writeAddress(); open(panel).then(() => /** @type {any} */ (panel.querySelector("[aria-pressed=true]"))?.focus()); })), build());
     if (part === "points") { drawPoints(); drawPicked(); }

@@ -1,0 +1,112 @@
+"""Every state is a link: what a view keeps, what a hostile address holds, what is typed while a link opens."""
+
+from __future__ import annotations
+
+import pytest
+from steps import booted, edit, sentence, settled, until
+
+STATES = [
+    ("#p=one&view=sweep&sweep.axis=prompt&sweep.scale=linear", "#panel-sweep [aria-pressed=true]", ["Prompt", "Linear"]),
+    ("#p=one&operators.as=graph&operators.phase=prefill", "#panel-operators [aria-pressed=true]", ["Prefill", "One layer"]),
+    ("#p=one&view=levers&levers.goal=cost", "#panel-levers [aria-pressed=true]", ["Cost"]),
+    ("#p=one&view=measured&measured.chip=h100-sxm&measured.axes=residuals&measured.basis=limit&measured.pick=m0002", "#panel-measured [aria-pressed=true]", None),
+    ("#p=one&view=compare&compare.p=chat", "#panel-compare .hint", ["Llama-3.1-8B, 1 × GeForce RTX 4090"]),
+    ("#p=one&view=compare&compare.model=llama-3.1-8b&compare.hardware=h100-sxm&compare.batch=7", "#panel-compare .hint", ["Llama-3.1-8B, 1 × H100"]),
+]
+
+
+def opened(page, fragment):
+    page.evaluate("(f) => { location.hash = f; }", fragment)
+    until(page, "(f) => location.hash === f && !document.documentElement.classList.contains('asking')", fragment)
+    settled(page)
+
+
+@pytest.mark.parametrize("fragment,place,words", STATES, ids=[s[0][6:30] for s in STATES])
+def test_what_a_view_keeps_is_in_its_link(page, fragment, place, words):
+    opened(page, fragment)
+    seen = "(p) => [...document.querySelectorAll(p)].map((e) => e.innerText).join('|')"
+    for word in words or []:
+        until(page, f"([p, w]) => ({seen})(p).includes(w)", [place, word])
+    if "measured" in fragment:
+        until(page, "document.getElementById('measured-chip')?.value === 'h100-sxm' && document.getElementById('measured-open')")
+    until(page, "(f) => location.hash === f", fragment)  # nothing of it is taken away
+    page.click("#tab-memory")
+    assert "sweep." not in page.url and "compare." not in page.url and "measured." not in page.url  # it is only that view's
+
+
+def test_a_pinned_question_is_kept_by_its_link(page, fresh, site):
+    page.click("#tab-compare")
+    edit(page, "#f-batch", "77")
+    page.click("#panel-compare .solid")
+    edit(page, "#f-batch", "5")
+    until(page, "location.hash.includes('compare.batch=77') && location.hash.includes('&batch=5')")
+    table = "document.querySelector('#panel-compare table')?.innerText"
+    until(page, table)
+    other = fresh()
+    booted(other, site + page.url[page.url.index("#") :])
+    until(other, table)
+    assert other.evaluate(table) == page.evaluate(table)
+
+
+@pytest.mark.parametrize("fragment", ["view=%E0%A4%A&s=1&batch=7", "s=1&batch=7&x.tpot=%zz", "s=1&batch=7&lang=%", "s=1&batch=7&sweep.axis=__proto__&view=constructor&measured.by=toString"])
+def test_a_badly_written_part_of_the_page_loses_nothing_of_the_question(page, fragment):
+    page.evaluate("(f) => { location.hash = f; }", fragment)
+    until(page, "roofline.state.get('batch') === '7' && roofline.sentence.text().includes('7 requests')")
+
+
+def test_an_example_with_a_change_beside_it(page):
+    page.evaluate("location.hash = 'p=chat&batch=3&batch=5'")
+    until(page, "roofline.sentence.text().includes('5 requests') && document.documentElement.dataset.answered")
+    settled(page)
+    assert "RTX 4090" in sentence(page) and page.inner_text("#notices") == ""
+
+
+def test_what_is_typed_while_a_link_opens_is_kept(fresh, site):
+    page = fresh()
+    held = []
+    page.route("**/snapshot.bin", lambda route: held.append(route))
+    page.goto(site + "#s=1&model=llama-3.1-8b&hardware=h100-sxm&prompt=3000")
+    until(page, "globalThis.roofline?.state && document.querySelector('#f-batch')")
+    page.fill("#f-batch", "5")
+    page.click("#tab-time")
+    until(page, "location.hash.includes('prompt=3000')")  # a reload now would still open the link
+    for _ in range(400):
+        if held:
+            break
+        page.wait_for_timeout(25)
+    held[0].continue_()
+    until(page, "roofline.sentence.text().includes('5 requests') && roofline.state.get('prompt') === '3000'", timeout=90_000)
+    assert page.input_value("#f-batch") == "5"
+
+
+def test_a_link_that_cannot_be_read_stays_in_the_address(page):
+    page.evaluate("location.hash = 's=1&batch=minus'")
+    until(page, "document.getElementById('notices').innerText.includes('minus')")
+    page.wait_for_timeout(700)
+    page.click("#tab-time")
+    assert "batch=minus" in page.url and "minus" in page.inner_text("#notices")
+    edit(page, "#f-batch", "6")
+    until(page, "location.hash.includes('batch=6')")
+
+
+def test_a_refusal_right_after_an_answer_stays_on_show(page):
+    """The rest of an answer is drawn a moment later: by then the next question may have been refused."""
+    page.evaluate("""async () => {
+      const { state } = roofline, next = () => new Promise((done) => { const n = document.documentElement.dataset.answered, look = () => (document.documentElement.dataset.answered === n ? setTimeout(look, 1) : done()); look(); });
+      for (const batch of ["40", "41", "42x"]) { const soon = next(); state.set({ batch }); await soon; }
+    }""")
+    page.wait_for_timeout(400)
+    assert "42x" in page.inner_text("#notices") and page.evaluate("document.documentElement.classList.contains('stale')")
+
+
+def test_going_back_changes_a_field_that_is_being_typed_in(page):
+    page.click("#presets [data-preset=one]")
+    settled(page)
+    page.fill("#s-batch", "9")
+    settled(page)
+    page.click("#presets [data-preset=chat]")
+    settled(page)
+    page.focus("#s-batch")
+    page.evaluate("history.back()")
+    until(page, "roofline.state.get('batch') === '9'")
+    assert page.input_value("#s-batch") == page.input_value("#f-batch") == "9"
