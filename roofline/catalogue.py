@@ -193,7 +193,7 @@ def read_config_text(text: str) -> dict:
     try:
         value = json.loads(text)
     except ValueError as error:
-        where = f" (line {error.lineno}, column {error.colno}: {error.msg})" if isinstance(error, json.JSONDecodeError) else ""
+        where = f" (line {error.lineno}, column {error.colno}: {error.msg})" if isinstance(error, json.JSONDecodeError) else " that can be read: a number in it has thousands of digits"
         raise InputError("config", text.strip()[:20], f"is not JSON{where}") from None
     if not isinstance(value, dict):
         raise InputError("config", _JSON_WORDS[type(value)], "must be one JSON object, as in a config.json")

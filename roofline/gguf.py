@@ -141,8 +141,11 @@ def read_header(data: bytes) -> Header:
     """
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise InputError("gguf", type(data).__name__, "must be the bytes of a .gguf file")
-    if len(data) < 24 or bytes(data[:4]) != MAGIC:
-        raise InputError("gguf", bytes(data[:4]), "is not the start of a GGUF file (it begins with the letters GGUF)")
+    if len(data) < 24 and bytes(data[:4]) == MAGIC:
+        raise InputError("gguf", f"a file of {len(data)} bytes", "ends inside its header; the file is cut short")
+    if bytes(data[:4]) != MAGIC:
+        begins = bytes(data[:4]).decode("latin-1") if data else "an empty file"
+        raise InputError("gguf", begins, "is not the start of a GGUF file (it begins with the letters GGUF)")
     cursor = _Cursor(data)
     cursor.take(4)
     version = cursor.number("I")

@@ -153,7 +153,8 @@ export class Engine extends EventTarget {
   }
 
   /** Bring more into the worker: the files of the package (readers of benchmarks), or those and NumPy (Explore). @param {"library" | "numpy"} what @returns {Promise<void>} */
-  load(what) {
+  async load(what) {
+    if (!this.ready) await new Promise((go) => this.addEventListener("ready", go, { once: true }));
     return new Promise((resolve, reject) => {
       const id = this.nextId++;
       this.calls.set(id, { resolve, reject });

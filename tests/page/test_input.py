@@ -251,7 +251,7 @@ def test_a_gguf_file_is_read_from_its_first_megabytes(page):
     assert stored == read_header(data).tensor_bytes
 
 
-@pytest.mark.parametrize("data, said", [(b"GGUF" + bytes(3), "is not the start of a GGUF file"), (b"PK\x03\x04" + bytes(40), "is not the start of a GGUF file"),
+@pytest.mark.parametrize("data, said", [(b"GGUF" + bytes(3), "ends inside its header"), (b"PK\x03\x04" + bytes(40), "is not the start of a GGUF file"),
                                         (b"GGUF\x03\0\0\0" + (2**60).to_bytes(8, "little") * 2, "must have at most"),
                                         (header({"general.architecture": "<img src=x onerror=alert(1)>"}), "<img src=x onerror=alert(1)>"), (header(*LLAMA)[:900], "cut short")])
 def test_a_bad_gguf_file_is_explained_and_nothing_is_lost(page, data, said):
@@ -293,3 +293,39 @@ def test_prediction_layers_left_out_are_said_with_their_size(page, model):
     page.evaluate("(model) => roofline.state.set({ model, devices: '8' })", model)
     settled(page)
     until(page, "document.getElementById('notices').textContent.includes('multi-token-prediction layer, about')")
+
+
+def test_what_was_typed_in_the_dialog_is_there_when_it_opens_again(page):
+    page.click("#paste")
+    page.fill("#paste-text", '{"my": "work"')
+    page.fill("#paste-family", "llam")
+    page.keyboard.press("Escape")
+    page.click("#paste")
+    until(page, "document.getElementById('sheet').open")
+    page.wait_for_timeout(200)
+    assert page.input_value("#paste-text") == '{"my": "work"' and page.input_value("#paste-family") == "llam"
+    page.fill("#paste-text", "")
+    page.fill("#paste-family", "")
+    page.keyboard.press("Escape")
+
+
+def test_a_long_text_does_not_hold_the_page_up(page):
+    """Laid out in a text field, megabytes of lines take Chromium many seconds."""
+    page.click("#tab-measured")
+    page.wait_for_selector("#panel-measured[data-view=ready]")
+    page.get_by_role("button", name="Your own").click()
+    page.wait_for_selector("#own-file")
+    page.set_input_files("#own-file", {"name": "long.csv", "mimeType": "text/csv", "buffer": b"a,b\n" + b"1,2\n" * 600_000})
+    until(page, "document.getElementById('own-error').textContent.includes('long.csv')")
+    assert page.input_value("#own-text") == ""
+    page.evaluate("""() => { const data = new DataTransfer(); data.setData("text", "x,y\\n".repeat(500_000));
+      document.getElementById("own-text").dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true })); }""")
+    until(page, "document.getElementById('own-error').textContent.includes('not recognised') && !document.getElementById('own-error').textContent.includes('long.csv')")
+
+
+def test_a_file_of_weights_is_named_for_what_it_is(page):
+    page.click("#paste")
+    page.wait_for_selector("#paste-file")
+    page.set_input_files("#paste-file", {"name": "model.safetensors", "mimeType": "", "buffer": (80).to_bytes(8, "little") + b'{"a":{}}'})
+    until(page, "document.getElementById('paste-error').textContent.includes('binary')")
+    page.keyboard.press("Escape")

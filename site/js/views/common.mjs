@@ -53,6 +53,26 @@ export function fields(page) {
   };
 }
 
+/** Characters that a text field takes without a stutter; a longer text is read without being shown. */
+export const SHOWN = 300_000;
+
+/** A long text pasted into a field is read at once: laid out in the field, it would hold the page up for seconds. @param {HTMLTextAreaElement} area @param {(text: string) => void} take */
+export function takeLong(area, take) {
+  area.addEventListener("paste", (event) => {
+    const text = event.clipboardData?.getData("text") ?? "";
+    if (text.length <= SHOWN) return;
+    event.preventDefault();
+    take(text);
+  });
+}
+
+/** A file's text: UTF-8, UTF-16 if it says so, else Latin-1. @param {ArrayBuffer} buffer */
+export function decoded(buffer) {
+  const [a, b] = new Uint8Array(buffer.slice(0, 2));
+  if ((a === 0xff && b === 0xfe) || (a === 0xfe && b === 0xff)) return new TextDecoder(a === 0xff ? "utf-16le" : "utf-16be").decode(buffer);
+  try { return new TextDecoder("utf-8", { fatal: true }).decode(buffer); } catch { return new TextDecoder("windows-1252").decode(buffer); }
+}
+
 /** Which part of a view is open: the one the link names, else the first. @param {any} page @param {string[]} names */
 export const partOf = (page, names) => (names.includes(page.state.page.part) ? page.state.page.part : names[0]);
 

@@ -4,18 +4,20 @@
 
 import { $, h, fill, sheet, toast } from "../dom.mjs";
 import { say, t } from "../i18n.mjs";
+import { SHOWN, decoded, takeLong } from "./common.mjs";
 import { ask, modelId } from "./hub.mjs";
 
 const CONFIG_LIMIT = 8_000_000, INDEX_LIMIT = 48_000_000; // bytes; Python has the last word
 const HEADER_STEPS = [1, 4, 16, 32].map((mb) => mb * 2 ** 20); // a .gguf file is read no further than its header needs: most of that is the tokenizer's words
-const SHOWN = 300_000; // characters of a file that a text field takes without a stutter
+/** What was typed and not yet used, for when the dialog is opened again. */
+const draft = { text: "", family: "", id: "" };
 
 /** @param {any} page @param {string | File} given */
 export function open(page, given) {
-  const area = h("textarea", { id: "paste-text", rows: 10, spellcheck: "false", placeholder: '{ "model_type": "llama", "hidden_size": 4096, … }', "aria-describedby": "paste-error" }, typeof given === "string" ? given : "");
+  const area = h("textarea", { id: "paste-text", rows: 10, spellcheck: "false", placeholder: '{ "model_type": "llama", "hidden_size": 4096, … }', "aria-describedby": "paste-error", oninput: () => { draft.text = area.value; }, value: (typeof given === "string" && given) || draft.text });
   const error = h("p", { class: "error", id: "paste-error", role: "alert" }), finding = h("p", { id: "paste-finding", role: "status" });
   const file = h("input", { type: "file", id: "paste-file", accept: ".json,.gguf,application/json", onchange: () => { if (file.files[0]) attempt(() => takeFile(file.files[0])); } });
-  const readAs = h("input", { type: "text", id: "paste-family", placeholder: t("paste.family.none"), spellcheck: "false" });
+  const readAs = h("input", { type: "text", id: "paste-family", placeholder: t("paste.family.none"), spellcheck: "false", oninput: () => { draft.family = readAs.value; }, value: draft.family });
 
   /** Do something that may fail; what it says shows under the text, which stays. @param {() => Promise<void>} work */
   async function attempt(work) {
@@ -39,6 +41,7 @@ export function open(page, given) {
       page.state.replace(result.form, { push: true });
       toast(t("paste.saved"), t("undo"), () => page.state.undo());
     } else takeModel(page, result, text, readAs.value.trim());
+    Object.assign(draft, { text: "", family: "", id: "" });
     if (!stay) $("sheet").close();
   }
 
@@ -50,7 +53,8 @@ export function open(page, given) {
       return $("sheet").close();
     }
     if (chosen.size > INDEX_LIMIT) throw new Error(t("paste.large"));
-    const text = await chosen.text();
+    const text = decoded(await chosen.arrayBuffer());
+    if (text.includes("\0")) throw new Error(t("paste.binary", { name: chosen.name }));
     if (chosen.size > CONFIG_LIMIT && !text.includes('"weight_map"')) throw new Error(t("paste.large"));
     if (text.length <= SHOWN) area.value = text;
     await takeText(text);
@@ -60,6 +64,7 @@ export function open(page, given) {
   sheet(t("paste.title"), h("p", { class: "hint" }, t("paste.hint")), h("div", { class: "field" }, h("label", { for: "paste-text" }, t("paste.text")), area, error, finding),
     h("div", { class: "grid two" }, h("div", { class: "field" }, h("label", { for: "paste-file" }, t("paste.file")), file), h("div", { class: "field" }, h("label", { for: "paste-family" }, t("paste.family")), readAs)),
     h("div", { class: "row" }, h("button", { type: "button", class: "solid", id: "paste-use", onclick: () => attempt(() => takeText(area.value)) }, t("paste.use"))), from);
+  takeLong(area, (text) => attempt(() => takeText(text)));
   area.focus();
   if (given instanceof File) attempt(() => takeFile(given));
   else if (given) attempt(() => takeText(given));
@@ -99,7 +104,7 @@ const base64 = (blob) => new Promise((resolve, reject) => {
 function hubPart(page, show, take, finding) {
   const { build } = page.engine;
   const error = h("p", { class: "error", id: "hub-error", role: "alert" }), what = h("p", { class: "hint", id: "hub-what" });
-  const id = h("input", { type: "text", id: "hub-id", placeholder: "Qwen/Qwen3-8B", spellcheck: "false", autocomplete: "off", autocapitalize: "off", "aria-describedby": "hub-what hub-error", oninput: () => told(), onkeydown: (/** @type {KeyboardEvent} */ event) => { if (event.key === "Enter") { event.preventDefault(); go(); } } });
+  const id = h("input", { type: "text", id: "hub-id", placeholder: "Qwen/Qwen3-8B", spellcheck: "false", autocomplete: "off", autocapitalize: "off", "aria-describedby": "hub-what hub-error", value: draft.id, oninput: () => { draft.id = id.value; told(); }, onkeydown: (/** @type {KeyboardEvent} */ event) => { if (event.key === "Enter") { event.preventDefault(); go(); } } });
   const also = h("input", { type: "checkbox", id: "hub-index", onchange: () => told() });
   const button = h("button", { type: "button", class: "solid", id: "hub-ask", onclick: () => go() }, t("hub.ask"));
   const told = () => { what.textContent = t(also.checked ? "hub.what.both" : "hub.what", { id: modelId(id.value) || t("hub.id.example") }); };

@@ -5,18 +5,11 @@ import { bound } from "../answer.mjs";
 import { debounce, fill, h } from "../dom.mjs";
 import { named, rich, say, t } from "../i18n.mjs";
 import { table } from "../tabs.mjs";
-import { facts, figure, newest } from "./common.mjs";
+import { SHOWN, decoded, facts, figure, newest, takeLong } from "./common.mjs";
 import { Curve, apart } from "./curve.mjs";
 
 const LIMIT = 3_500_000; // characters; a request holds no more
 const METRICS = ["user", "total", "tpot", "ttft", "prefill"];
-
-/** A file's text: UTF-8, UTF-16 if it says so, else Latin-1. @param {ArrayBuffer} buffer */
-function decoded(buffer) {
-  const [a, b] = new Uint8Array(buffer.slice(0, 2));
-  if ((a === 0xff && b === 0xfe) || (a === 0xfe && b === 0xff)) return new TextDecoder(a === 0xff ? "utf-16le" : "utf-16be").decode(buffer);
-  try { return new TextDecoder("utf-8", { fatal: true }).decode(buffer); } catch { return new TextDecoder("windows-1252").decode(buffer); }
-}
 
 /** @param {any} page */
 export function own(page) {
@@ -25,12 +18,13 @@ export function own(page) {
   const chart = { ...figure("own-chart") };
   /** @type {any} */ let curve = null;
   /** @type {any} what was last asked, to place it anew when the question changes */ let asked = null;
-  const area = h("textarea", { id: "own-text", rows: 7, spellcheck: "false", placeholder: "| model | size | params | backend | ngl | test | t/s |", "aria-describedby": "own-error" });
+  const area = h("textarea", { id: "own-text", rows: 7, spellcheck: "false", placeholder: "| model | size | params | backend | ngl | test | t/s |", "aria-describedby": "own-error", oninput: () => { name = held = ""; } });
   const flight = h("input", { id: "own-flight", type: "text", class: "num", inputmode: "numeric", autocomplete: "off" });
   const metric = h("select", { id: "own-metric" }), value = h("input", { id: "own-value", type: "text", class: "num", autocomplete: "off", "aria-describedby": "own-error", onkeydown: (/** @type {KeyboardEvent} */ e) => { if (e.key === "Enter") number(); } });
-  let name = "";
+  let name = "", held = ""; // a file's name; a text too long to be shown
+  takeLong(area, (text) => hold(text, ""));
 
-  const text = () => place({ text: area.value, name, in_flight: flight.value.trim() });
+  const text = () => place({ text: held || area.value, name, in_flight: flight.value.trim() });
   const number = () => place({ metric: metric.value, value: value.value.trim() });
 
   /** @param {any} what */
@@ -87,8 +81,14 @@ export function own(page) {
     if (!file) return;
     document.body.classList.remove("dropping");
     if (file.size > LIMIT) return fill(problem, t("own.large"));
-    name = file.name;
-    area.value = decoded(await file.arrayBuffer());
+    hold(decoded(await file.arrayBuffer()), file.name);
+  }
+
+  /** Take a text over and place it. @param {string} whole @param {string} from */
+  function hold(whole, from) {
+    name = from;
+    held = whole.length > SHOWN ? whole : "";
+    area.value = held ? "" : whole;
     text();
   }
 
