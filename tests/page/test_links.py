@@ -9,9 +9,9 @@ STATES = [
     ("#p=one&view=sweep&sweep.axis=prompt&sweep.scale=linear", "#panel-sweep [aria-pressed=true]", ["Prompt", "Linear"]),
     ("#p=one&operators.as=graph&operators.phase=prefill", "#panel-operators [aria-pressed=true]", ["Prefill", "One layer"]),
     ("#p=one&view=levers&levers.goal=cost", "#panel-levers [aria-pressed=true]", ["Cost"]),
-    ("#p=one&view=measured&measured.chip=h100-sxm&measured.axes=residuals&measured.basis=limit&measured.pick=m0002", "#panel-measured [aria-pressed=true]", None),
+    ("#p=one&view=measured&measured.axes=residuals&measured.basis=limit&measured.chip=h100-sxm&measured.pick=m0002", "#panel-measured [aria-pressed=true]", None),
     ("#p=one&view=compare&compare.p=chat", "#panel-compare .hint", ["Llama-3.1-8B, 1 × GeForce RTX 4090"]),
-    ("#p=one&view=compare&compare.model=llama-3.1-8b&compare.hardware=h100-sxm&compare.batch=7", "#panel-compare .hint", ["Llama-3.1-8B, 1 × H100"]),
+    ("#p=one&view=compare&compare.batch=7&compare.hardware=h100-sxm&compare.model=llama-3.1-8b", "#panel-compare .hint", ["Llama-3.1-8B, 1 × H100"]),
 ]
 
 
