@@ -75,7 +75,7 @@ export class Sentence {
   /** What is asked, as plain text: now, or by another form. @param {Record<string, string> | null} [form] */
   asked(form = null) {
     const { question } = this, choice = (/** @type {string} */ id) => question.catalogue.choices.weights.find((/** @type {any} */ c) => c.id.toLowerCase() === id.toLowerCase())?.label.split(" · ")[0] ?? id;
-    const said = form === null ? this.plain($("sentence").firstElementChild) : t("sentence.question", { devices: "1", batch: "1", prompt: "1024", output: "256", ...form, model: question.label("model", form), hardware: question.label("hardware", form),
+    const said = form === null ? this.plain($("sentence").firstElementChild) : t("sentence.question", { batch: "1", prompt: "1024", output: "256", ...form, devices: `${form.devices ?? 1} ×`, model: question.label("model", form), hardware: question.label("hardware", form),
       weights: form.weights ? choice(form.weights) : t("auto"), requests: t((form.batch ?? "1") === "1" ? "sentence.request" : "sentence.requests") });
     return said.replace(/\s*[:：]$/, "");
   }

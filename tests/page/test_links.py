@@ -10,8 +10,8 @@ STATES = [
     ("#p=one&operators.as=graph&operators.phase=prefill", "#panel-operators [aria-pressed=true]", ["Prefill", "One layer"]),
     ("#p=one&view=levers&levers.goal=cost", "#panel-levers [aria-pressed=true]", ["Cost"]),
     ("#p=one&view=measured&measured.axes=residuals&measured.basis=limit&measured.chip=h100-sxm&measured.pick=m0002", "#panel-measured [aria-pressed=true]", None),
-    ("#p=one&view=compare&compare.p=chat", "#panel-compare .hint", ["Llama-3.1-8B, 1 × GeForce RTX 4090"]),
-    ("#p=one&view=compare&compare.batch=7&compare.hardware=h100-sxm&compare.model=llama-3.1-8b", "#panel-compare .hint", ["Llama-3.1-8B, 1 × H100"]),
+    ("#p=one&view=compare&compare.p=chat", "#panel-compare .sides dd", ["Llama-3.1-8B in Q4_K_M on 1 × GeForce RTX 4090, 1 request"]),
+    ("#p=one&view=compare&compare.batch=7&compare.hardware=h100-sxm&compare.model=llama-3.1-8b", "#panel-compare .sides dd", ["Llama-3.1-8B in auto on 1 × H100"]),
 ]
 
 
@@ -58,7 +58,7 @@ def test_an_example_with_a_change_beside_it(page):
     page.evaluate("location.hash = 'p=chat&batch=3&batch=5'")
     until(page, "roofline.sentence.text().includes('5 requests') && document.documentElement.dataset.answered")
     settled(page)
-    assert "RTX 4090" in sentence(page) and page.inner_text("#notices") == ""
+    assert "RTX 4090" in sentence(page) and page.inner_text("#said") == ""
 
 
 def test_what_is_typed_while_a_link_opens_is_kept(fresh, site):
@@ -81,10 +81,10 @@ def test_what_is_typed_while_a_link_opens_is_kept(fresh, site):
 
 def test_a_link_that_cannot_be_read_stays_in_the_address(page):
     page.evaluate("location.hash = 's=1&batch=minus'")
-    until(page, "document.getElementById('notices').innerText.includes('minus')")
+    until(page, "document.getElementById('said').innerText.includes('minus')")
     page.wait_for_timeout(700)
     page.click("#tab-time")
-    assert "batch=minus" in page.url and "minus" in page.inner_text("#notices")
+    assert "batch=minus" in page.url and "minus" in page.inner_text("#said")
     edit(page, "#f-batch", "6")
     until(page, "location.hash.includes('batch=6')")
 
@@ -96,7 +96,7 @@ def test_a_refusal_right_after_an_answer_stays_on_show(page):
       for (const batch of ["40", "41", "42x"]) { const soon = next(); state.set({ batch }); await soon; }
     }""")
     page.wait_for_timeout(400)
-    assert "42x" in page.inner_text("#notices") and page.evaluate("document.documentElement.classList.contains('stale')")
+    assert "42x" in page.inner_text("#said") and page.evaluate("document.documentElement.classList.contains('stale')")
 
 
 def test_going_back_changes_a_field_that_is_being_typed_in(page):
