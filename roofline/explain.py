@@ -6,7 +6,10 @@ Every step is {"key", "values"}: the page's words for the key are a sentence wit
 
 from __future__ import annotations
 
+import re
+
 from . import catalogue, formats, memory
+from .errors import InputError
 from .explain_times import Working, b_, f_, reached, s_, step
 from .hardware import load
 from .scenario import Resolved
@@ -21,7 +24,7 @@ GIVEN = "given"  # the source of a figure that the question itself gives
 
 
 def explain(report: dict, key: str, r: Resolved) -> dict:
-    """{"steps": [...], "constants": [...]} for one of KEYS of a Report's dict; r: the scenario it answers, resolved.
+    """{"steps": [...], "constants": [...]} for one of KEYS (or "op.decode.3", an operator of a phase) of a Report's dict; r: the scenario it answers, resolved.
 
     >>> from roofline.scenario import Scenario, resolve
     >>> from roofline.report import evaluate
@@ -29,7 +32,9 @@ def explain(report: dict, key: str, r: Resolved) -> dict:
     >>> [s["key"] for s in explain(evaluate(r).to_dict(), "user", r)["steps"]][-1]
     'user'
     """
-    if key in _COUNTS:
+    if key.startswith("op."):
+        steps = _operator(report, key, r)
+    elif key in _COUNTS:
         steps = _COUNTS[key](report, r)
     elif "." in key:
         steps = _place(report, r, *key.split("."))
@@ -40,6 +45,24 @@ def explain(report: dict, key: str, r: Resolved) -> dict:
     else:
         steps = _token(report, r, key)
     return {"key": key, "steps": steps, "constants": _constants(report, key, r)}
+
+
+def known(key) -> bool:
+    """Whether a key names a figure that has a working.
+
+    >>> known("tpot"), known("op.prefill.0"), known("op.prefill.x"), known(None)
+    (True, True, False, False)
+    """
+    return key in KEYS or bool(re.fullmatch(r"op\.(prefill|decode)\.\d{1,4}", str(key)))
+
+
+def _operator(report: dict, key: str, r: Resolved) -> list:
+    """One operator, told by its place in the pass."""
+    _, name, index = key.split(".")
+    w = Working(r, name)
+    if int(index) >= len(w.ops):
+        raise InputError("operator", index, f"must be below {len(w.ops)}, the operators of this pass")
+    return w.operator(int(index), report[name]["limit_s"] is not None)
 
 
 def _p(value) -> str:
@@ -56,8 +79,10 @@ def _first_token(report: dict, r: Resolved) -> list:
     if pools:
         r = prefill_side(r)
     w = Working(r, "prefill")
-    steps = [step("work.prefill", prompts=whole(w.p.sequences), new=whole(w.p.new_tokens), tokens=whole(w.p.tokens)), *w.work(), *w.limit()]
+    steps = [step("head.work"), step("work.prefill", prompts=whole(w.p.sequences), new=whole(w.p.new_tokens), tokens=whole(w.p.tokens)), *w.work(), step("head.limit"), *w.limit()]
     likely, took, _ = w.expected()
+    if likely:
+        likely.insert(0, step("head.expected"))
     if not pools:
         if s.batch > 1:
             alone = serving["expected_ttft_alone_s"]
@@ -77,7 +102,7 @@ def _first_token(report: dict, r: Resolved) -> list:
 def _token(report: dict, r: Resolved, key: str) -> list:
     """TPOT and the rates that follow from it, at the limit and then as expected."""
     serving, s, w = report["serving"], r.scenario, Working(r, "decode")
-    steps = [*_fed(report, r), *w.work(), *w.limit()]
+    steps = [step("head.work"), *_fed(report, r), *w.work(), step("head.limit"), *w.limit()]
     spec = serving["speculation"]
     if spec:
         shared = {"tokens": format_number(spec["tokens_per_step"])}
@@ -89,7 +114,7 @@ def _token(report: dict, r: Resolved, key: str) -> list:
     likely, took, _ = w.expected()
     if took is None or serving["expected_tpot_s"] is None:
         return steps
-    steps += likely
+    steps += [step("head.expected"), *likely]
     if spec:
         steps.append(step("expected.speculation", verify=s_(spec["expected_verify_s"]), **drafting(spec["expected_draft_s"]), **shared, result=s_(serving["expected_tpot_s"])))
     return steps + rate("expected_")
@@ -277,7 +302,7 @@ def _constants(report: dict, key: str, r: Resolved) -> list:
     side = prefill_side(r) if key == "ttft" and s.prefill_hardware and timed else r
     rows = []
     if key in TIMES or key in ("ridge", "utilisation") or "." in key:
-        w = Working(side, "prefill" if key in ("ttft", "intensity.prefill", "rate.prefill") else "decode")
+        w = Working(side, "prefill" if key == "ttft" or "prefill" in key else "decode")
         rows.append(_of_chip(side, "bandwidth", format_quantity(side.chip.bandwidth_bytes_per_s, "B/s"), "bandwidth_gbs", s.bandwidth if side is r else None))
         used = {op.roof for op in w.ops if op.group != "collective" and op.roof != "vector" and op.flops} if key != "ridge" else {side.compute}
         for name in sorted({side.chip.roof_of(x) for x in used}, key=lambda pair: -pair[1]):
@@ -290,7 +315,7 @@ def _constants(report: dict, key: str, r: Resolved) -> list:
                 rows.append(_row("network", format_quantity(fabric.network_bytes_per_s, "B/s"), GIVEN if s.network else fabric.network_source, "" if s.network else side.chip.retrieved, "" if s.network else "C"))
         if w.parts["host"]:
             rows.append(_of_chip(side, "host", format_quantity(w.roofs.host, "B/s"), "pcie", s.host))
-        if key in TIMES and timed:
+        if (key in TIMES or key.startswith("op.")) and timed:
             e = report["expectation"] or {}
             rows += [_row(name, value, e.get("basis", ""), "", "fit" if e.get("points") else "") for name, value in reached(side, w)]
     if key in ("memory", "max_batch", "max_context") and h["memory_bytes"] is not None:

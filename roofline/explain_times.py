@@ -68,7 +68,13 @@ class Working:
         tokens, sampled = self.p.tokens, self.p.sequences * self.p.sampled
         steps = [step("work.products", body=count(body / 2 / tokens), tokens=whole(tokens * self.rounds), head=count(head / 2 / sampled), sampled=whole(sampled * self.rounds),
                       result=f_((body + head) * self.rounds))]
-        cores = iter([op for op in self.ops if op.group == "attention_core"])
+        steps += [*self._attention(), *(self._scan(op) for op in self.ops if op.group == "recurrent")]
+        rest = sum(op.flops for op in self.ops if op.roof == "vector")
+        return [*steps, step("work.total", rest=f_(rest * self.rounds), result=f_(sum(op.flops for op in self.ops) * self.rounds))]
+
+    def _attention(self) -> list:
+        """One step for each operator that reads caches, in the order they have in the pass."""
+        cores, steps = iter([op for op in self.ops if op.group == "attention_core"]), []
         for a in self.r.arch.attentions:
             if a.kind == "cross":
                 continue
@@ -76,11 +82,11 @@ class Working:
             steps.append(self._pairs(next(cores), a.kind, a.heads, dims))
             if a.index_heads:
                 steps.append(self._pairs(next(cores), "indexer", a.index_heads, a.index_dim))
-        for op in self.ops:
-            if op.group == "recurrent":
-                steps.append(step("work.scan", kind=op.name, each=f_(op.flops / op.count / tokens), layers=str(op.count), tokens=whole(tokens * self.rounds), result=f_(op.flops * self.rounds)))
-        rest = sum(op.flops for op in self.ops if op.roof == "vector")
-        return [*steps, step("work.total", rest=f_(rest * self.rounds), result=f_(sum(op.flops for op in self.ops) * self.rounds))]
+        return steps
+
+    def _scan(self, op) -> dict:
+        tokens = self.p.tokens
+        return step("work.scan", kind=op.name, each=f_(op.flops / op.count / tokens), layers=str(op.count), tokens=whole(tokens * self.rounds), result=f_(op.flops * self.rounds))
 
     def _pairs(self, op, kind: str, heads: int, dims: int) -> dict:
         flops = op.flops * self.rounds
@@ -120,10 +126,10 @@ class Working:
                      result=s_(flops / self.chips / self.roofs.peaks[name])) for name, flops in work.items() if flops]
         return rows if len(rows) < 2 else [*rows, step("time.compute.sum", result=s_(self.parts["compute"]))]
 
-    def _links(self) -> list:
-        """What a chip sends: over its links or, where that takes longer, beyond them."""
+    def _links(self, ops=None) -> list:
+        """What a chip sends: over its links or, where that takes longer, beyond them. ops: some of the operators, not all."""
         sent = {}
-        for op in self.ops:
+        for op in ops or self.ops:
             if op.group != "collective" or not op.link_bytes:
                 continue
             link = self.roofs.link * op.link_share
@@ -139,6 +145,52 @@ class Working:
     def _host(self) -> list:
         away = sum(roof.op_load(op, self.r.layout.tp, self.stages)[2] for op in self.ops if op.group != "collective")
         return [step("time.host", bytes=b_(away), host=format_quantity(self.roofs.host, "B/s"), result=s_(self.parts["host"]))] if away else []
+
+    # ---- one operator -----------------------------------------------------------------------------------------------
+
+    def operator(self, index: int, timed: bool) -> list:
+        """One operator of the pass: its work, its traffic, the least it takes and what to expect."""
+        op, n = self.ops[index], self.rounds
+        steps = [step("op.what", name=op.name, group=op.group, count=whole(op.count)), *self._operator_work(op, index)]
+        if op.bytes:
+            steps.append(step("op.bytes", weights=b_(op.weight_bytes * n), kv=b_((op.kv_read_bytes + op.kv_write_bytes) * n), activations=b_(op.activation_bytes * n), result=b_(op.bytes * n)))
+            if op.flops:
+                steps.append(step("op.intensity", flops=f_(op.flops * n), bytes=b_(op.bytes * n), result=format_number(op.flops / op.bytes)))
+        if not timed:
+            return [*steps, step("untimed")]
+        if n > 1:
+            steps.append(step("rounds", rounds=str(n)))
+        parts = dict(zip(roof.PARTS, roof.op_parts(op, self.roofs, self.r.layout.tp, self.stages), strict=True))
+        if op.group == "collective":
+            steps += self._links((op,))
+        else:
+            _, near, away = roof.op_load(op, self.r.layout.tp, self.stages)
+            if parts["compute"]:
+                steps.append(step("time.compute", flops=f_(op.load * op.flops), chips=str(self.chips), format=self.r.chip.roof_of(op.roof)[0].upper(), peak=format_quantity(self.roofs.peaks[op.roof], "FLOP/s"),
+                                  result=s_(parts["compute"])))
+            if near:
+                steps.append(step("op.memory", bytes=b_(near), bandwidth=format_quantity(self.roofs.bandwidth, "B/s"), result=s_(parts["memory"])))
+            if away:
+                steps.append(step("time.host", bytes=b_(away), host=format_quantity(self.roofs.host, "B/s"), result=s_(parts["host"])))
+        least = max(parts.values())
+        steps.append(step("op.least", bound=max(parts, key=parts.get), result=s_(least)) if least else step("op.free"))
+        e = calibration.expectation(self.r)
+        if e is not None:
+            steps.append(step("op.expected", result=s_(calibration.op_expected(op, self.roofs, self.r.layout.tp, e, calibration.rounds_of(e, self.p)))))
+        return steps
+
+    def _operator_work(self, op, index: int) -> list:
+        if op.group == "attention_core":
+            before = sum(1 for other in self.ops[:index] if other.group == "attention_core")
+            return [self._attention()[before]]
+        if op.group == "recurrent":
+            return [self._scan(op)]
+        if op.group == "collective" or not op.flops:
+            return []
+        if op.roof == "vector":
+            return [step("op.vector", result=f_(op.flops * self.rounds))]
+        fed = self.p.sequences * self.p.sampled if op.group == "lm_head" else self.p.tokens
+        return [step("op.product", weights=count(op.flops / 2 / fed), tokens=whole(fed * self.rounds), result=f_(op.flops * self.rounds))]
 
     # ---- the expectation --------------------------------------------------------------------------------------------
 

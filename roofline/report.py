@@ -191,7 +191,8 @@ def _warnings(r: Resolved) -> list:
     if s.draft and r.drafter is None:
         add("speculation", "Drafting is priced as one multi-token-prediction layer of the model's own shape plus its LM head; name a draft model to price that instead.")
     for note in arch.notes:
-        add("model", note)
+        if not (s.draft and r.drafter is None and "multi-token-prediction" in note):  # where the model drafts itself, that layer is counted
+            add("model", note)
     if arch.max_context and s.prompt + s.output > arch.max_context:
         add("context", f"{s.prompt + s.output:,} tokens are more than the {arch.max_context:,} that {arch.name or arch.id} is made for.")
     if r.lacks:

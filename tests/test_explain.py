@@ -100,11 +100,15 @@ SUMS = {
     "kv.sequence": lambda v: (v.sequence / v.tokens, v.result),
     "room.max_context": lambda v: (v.room / v.batch, v.sequence),
     "intensity": lambda v: (v.flops / v.bytes, v.result), "rate": lambda v: (v.flops / v.time, v.result),
+    "op.product": lambda v: (2 * v.weights * v.tokens, v.result),
+    "op.bytes": lambda v: (v.weights + v.kv + v.activations, v.result),
+    "op.intensity": lambda v: (v.flops / v.bytes, v.result),
+    "op.memory": lambda v: (v.bytes / v.bandwidth, v.result),
     "cost": lambda v: (v.price * v.chips / (v.rate * 3600) * 1e6, v.result), "expected.cost": lambda v: (v.price * v.chips / (v.rate * 3600) * 1e6, v.result),
 }
 TOLD = {"untimed", "work.decode", "work.verify", "work.total", "rounds", "time.compute.sum", "time.network.sum", "limit.prefill", "limit.decode", "pools.on", "alone", "alone.limit", "expected.group",
         "expected.rest", "expected.limit", "memory.held", "memory.overhead", "memory.total", "memory.min", "weights.group", "kv.total", "kv.beyond", "kv.state", "room.left", "room.none", "room.max_batch",
-        "room.made", "room.unknown", "intensity.ridge", "cost.unknown"}  # sentences without a sum of their own, or checked together below
+        "room.made", "room.unknown", "intensity.ridge", "cost.unknown", "head.work", "head.limit", "head.expected", "op.what", "op.vector", "op.least", "op.free", "op.expected"}  # sentences without a sum of their own, or checked together below
 
 
 class Values:
@@ -118,7 +122,7 @@ class Values:
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_every_step_comes_out_by_hand(name):
     """Within what three significant figures allow."""
-    for key in KEYS:
+    for key in (*KEYS, *operators_of(name)):
         found = working(name, key)
         assert found["steps"] and found["constants"], key
         for s in found["steps"]:
@@ -131,6 +135,27 @@ def test_every_step_comes_out_by_hand(name):
                     assert mine == pytest.approx(shown, rel=0.012), (key, s)
             else:
                 assert s["key"] in TOLD, s["key"]
+
+
+def operators_of(name: str) -> list:
+    """The keys of every operator of both phases."""
+    return [f"op.{phase}.{i}" for phase in ("prefill", "decode") for i in range(len(_report(name)[phase]["operators"]))]
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_every_operator_opens_its_working(name):
+    """The row of the table and its working name the same operator, work, traffic and time."""
+    for phase in ("prefill", "decode"):
+        for row in view.operators(_report(name), phase):
+            told = {s["key"]: s["values"] for s in working(name, f"op.{phase}.{row['order']}")["steps"]}
+            assert told["op.what"]["name"] == row["name"] and told["op.what"]["group"] == row["group"]
+            work = next((told[k]["result"] for k in ("op.product", "op.vector", "work.attention", "work.scan") if k in told), "0\u2009FLOP")
+            assert work == row["flops"], row
+            assert "op.bytes" not in told or told["op.bytes"]["result"] == row["bytes"]
+            if "untimed" not in told:
+                time = told.get("op.expected") or told.get("op.least")
+                assert time is None or time["result"] == row["time"], row
+                assert "op.least" not in told or told["op.least"]["bound"] == row["bound"] or row["bound"] == "memory"
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -295,3 +320,12 @@ def test_the_bill_is_worked_out_from_the_price_it_uses(more, price):
     assert value["price"] == f"{price:.3g}" or float(value["price"]) == pytest.approx(price, rel=5e-3)
     assert row["source"] == report["cost"]["source"] and (row["source"].startswith("AWS")) is (not more)
     assert report["cost"]["usd_per_million_output_tokens"] == pytest.approx(price * 2 / 3600 / report["serving"]["tokens_per_s"] * 1e6)
+
+
+def test_a_layer_that_drafts_is_not_said_to_be_left_out():
+    """Without drafts the prediction layer is not there; with them it is in memory and in time, and no note says otherwise."""
+    asked = Scenario(**V3, batch=4)
+    plain, drafted = (evaluate(asked.replace(draft=n)) for n in (0, 2))
+    left_out = lambda report: [w for w in report.warnings if "is not counted" in w["text"]]
+    assert left_out(plain) and not left_out(drafted)
+    assert drafted.memory["total_bytes"] > plain.memory["total_bytes"] + 11e9

@@ -16,11 +16,12 @@ export function explainOnClick(page) {
 /** @param {any} page @param {string} key */
 export async function openExplanation(page, key) {
   const place = h("div", {}, h("p", { class: "hint" }, t("waiting")));
-  sheet(t(`figure.${key}`), h("p", {}, t(`figure.${key}.gloss`)), place);
+  const name = key.startsWith("op.") ? "op" : key;
+  sheet(t(`figure.${name}`), h("p", {}, t(`figure.${name}.gloss`)), place);
   try {
     const { steps, constants } = await page.engine.ask("explain", { form: page.state.form, key });
     place.replaceChildren(
-      h("ol", { class: "steps" }, steps.map((/** @type {any} */ s) => h("li", {}, ...rich(`explain.${s.key}`, Object.fromEntries(Object.entries(s.values).map(([k, v]) => [k, h("span", { class: "num" }, ["bound", "group", "kind"].includes(k) ? named(k, String(v)) : String(v))])))))),
+      h("ol", { class: "steps" }, steps.map((/** @type {any} */ s) => h("li", { class: s.key.startsWith("head.") ? "head" : null }, ...rich(`explain.${s.key}`, Object.fromEntries(Object.entries(s.values).map(([k, v]) => [k, h("span", { class: "num" }, ["bound", "group", "kind"].includes(k) ? named(k, String(v)) : String(v))])))))),
       h("h3", {}, t("explain.constants")),
       table({
         caption: t("explain.constants"), rows: constants, columns: [{ key: "name", label: t("explain.name") }, { key: "value", label: t("explain.value"), num: true }, { key: "source", label: t("fact.source") }, { key: "grade", label: t("fact.grade") }],

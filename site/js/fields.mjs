@@ -1,8 +1,8 @@
 // @ts-check
 // The question: every field of the form, built from one table, bound to the state. Values are text; Python reads the units.
 
-import { $, h, fill, put, toast } from "./dom.mjs";
-import { named, say, t } from "./i18n.mjs";
+import { $, h, fill, number, put, toast } from "./dom.mjs";
+import { named, rich, say, t } from "./i18n.mjs";
 import { data } from "./lazy.mjs";
 import { pick } from "./picker.mjs";
 import { PRESETS, presetOf } from "./presets.mjs";
@@ -169,8 +169,10 @@ export class Question {
       if (first) first.textContent = this.state.get(name) ? t("auto") : `${t("auto")}: ${facts.formats[name]}`;
     }
     const m = facts.model, c = facts.hardware;
-    $("model-facts").textContent = [t(m.moe ? "facts.model.moe" : "facts.model", m), m.kv_bound ? t("facts.model.bound", m.kv_bound) : "", m.state ? t("facts.model.state", m) : ""].filter(Boolean).join(t("facts.and"));
-    $("hardware-facts").textContent = t("facts.hardware", { ...c, peak: facts.formats.peak, format: facts.formats.compute_roof });
+    const open = (/** @type {string} */ key, /** @type {string} */ text) => number(key, text, t("figure.open"));
+    fill($("model-facts"), ...rich(m.moe ? "facts.model.moe" : "facts.model", { ...m, total: open("weights", m.total), kv: open("kv_token", m.kv) }),
+      m.kv_bound ? [t("facts.and"), ...rich("facts.model.bound", { ...m.kv_bound, beyond: open("kv_token", m.kv_bound.beyond) })] : null, m.state ? [t("facts.and"), ...rich("facts.model.state", { state: open("kv_token", m.state) })] : null);
+    fill($("hardware-facts"), ...rich("facts.hardware", { format: facts.formats.compute_roof, peak: open("ridge", facts.formats.peak), bandwidth: open("ridge", c.bandwidth), memory: open("memory", c.memory) }));
   }
 
   /** Say at the field what is wrong with it; null takes all errors away. @param {{field: string | null, message: string} | null} error */

@@ -1,5 +1,6 @@
 // @ts-check
-// One line on every term of the field, on hover and on focus. The glossary is fetched when the first gloss is wanted.
+// One line on every term of the field, on hover and on focus. The glossary is fetched when the first gloss is wanted. A field of the
+// question has its own line as a title, which a pointer finds by itself; one who comes with the Tab key is shown it here.
 
 import { h } from "./dom.mjs";
 import { language } from "./i18n.mjs";
@@ -20,22 +21,25 @@ export function showGlosses(build) {
   const box = h("div", { id: "gloss", class: "gloss", role: "tooltip", hidden: true });
   document.body.append(box);
   /** @type {any} */ let shown = null;
-  const hide = () => { shown?.removeAttribute("aria-describedby"); shown = null; box.hidden = true; };
+  let tabbed = false;
+  const hide = () => { if (shown?.dataset.term) shown.removeAttribute("aria-describedby"); shown = null; box.hidden = true; };
   const show = async (/** @type {any} */ element) => {
     if (shown === element) return;
     hide();
     shown = element;
-    const terms = await glossary(build).catch(() => []), found = terms.find((term) => term.id === element.dataset.term);
-    if (shown !== element || !found) return;
-    box.textContent = found[/** @type {"en" | "zh"} */ (language)][1];
+    const id = element.dataset.term, found = id && (await glossary(build).catch(() => [])).find((term) => term.id === id), text = id ? found?.[/** @type {"en" | "zh"} */ (language)][1] : element.title;
+    if (shown !== element || !text) return;
+    box.textContent = text;
     (element.closest("dialog") ?? document.body).append(box);
     box.hidden = false;
     const at = element.getBoundingClientRect(), size = box.getBoundingClientRect(), above = at.bottom + size.height + 8 > innerHeight && at.top > size.height + 8;
     box.style.left = `${Math.max(8, Math.min(at.left, innerWidth - size.width - 8))}px`;
     box.style.top = `${above ? at.top - size.height - 4 : at.bottom + 4}px`;
-    element.setAttribute("aria-describedby", "gloss");
+    if (id) element.setAttribute("aria-describedby", "gloss");
   };
-  const target = (/** @type {Event} */ event) => /** @type {any} */ (event.target)?.closest?.(".term");
+  const target = (/** @type {Event} */ event) => /** @type {any} */ (event.target)?.closest?.(tabbed && event.type.startsWith("focus") ? ".term, #question [title]" : ".term");
+  document.addEventListener("keydown", (event) => { tabbed = event.key === "Tab"; if (!tabbed && shown && !shown.dataset.term) hide(); }, true);
+  document.addEventListener("pointerdown", () => { tabbed = false; }, true);
   for (const event of ["pointerover", "focusin"]) document.addEventListener(event, (e) => { const element = target(e); if (element) show(element); });
   for (const event of ["pointerout", "focusout"]) document.addEventListener(event, (/** @type {any} */ e) => { if (shown && target(e) === shown && e.relatedTarget !== box && !(event === "pointerout" && shown === document.activeElement)) hide(); });
   box.addEventListener("pointerleave", () => { if (shown !== document.activeElement) hide(); });

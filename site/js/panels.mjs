@@ -21,7 +21,7 @@ export function operatorsTab(latest, build, state) {
       caption: t("tab.operators"), rows, sorted: { by, up }, onsort: (next) => { up = next === by ? !up : next === 0; by = next; draw(panel); },
       columns: columns.map(([key, sort]) => ({ key: String(key), sort: sort === undefined ? undefined : Number(sort), num: key !== "name" && key !== "bound", label: t(`op.${key}`) })),
       cell: (row, key) => (key === "name" ? h("span", {}, row.name, " ", h("small", {}, named("group", row.group))) : key === "bound" ? bound(row.bound)
-        : key === "share" ? h("span", { class: "share" }, h("i", { class: row.bound, style: { width: `${100 * row.width}%` } }), h("span", {}, row.share)) : row[key]),
+        : key === "share" ? h("span", { class: "share" }, h("i", { class: row.bound, style: { width: `${100 * row.width}%` } }), h("span", {}, row.share)) : key === "time" ? number(`op.${phase}.${row.order}`, row.time, t("figure.open")) : row[key]),
     });
   };
   const drawn = (/** @type {HTMLElement} */ panel, /** @type {any[]} */ all) => {
@@ -52,7 +52,7 @@ export function timeTab(latest) {
     return h("section", { class: "bars" }, h("h3", {}, ...rich(`time.${name}`, { total: h("span", { class: "num" }, time.total) }), " ", h("small", {}, t(`time.${time.basis}`))),
       h("div", { class: "stack", "aria-hidden": "true" }, time.groups.map((/** @type {any} */ g) => h("i", { class: g.bound, style: { width: `${100 * g.width}%` }, title: `${named("group", g.group)} ${g.share}` }, g.width > 0.07 ? named("group", g.group) : ""))),
       table({ caption: t(`phase.${name}`), rows: time.groups, columns: [{ key: "group", label: t("op.group") }, { key: "bound", label: t("op.bound") }, { key: "time", label: t("op.time"), num: true }, { key: "share", label: t("op.share"), num: true }],
-        cell: (row, key) => (key === "group" ? named("group", row.group) : key === "bound" ? bound(row.bound) : row[key]) }),
+        cell: (row, key) => (key === "group" ? named("group", row.group) : key === "bound" ? bound(row.bound) : key === "time" ? number(name === "prefill" ? "ttft" : "tpot", row.time, t("figure.open")) : row[key]) }),
       time.parts.length ? h("p", { class: "hint parts" }, t("time.parts"), " ", time.parts.flatMap((/** @type {any} */ p) => [bound(p.key), " ", h("span", { class: "num" }, p.time), " "])) : null);
   }));
   return { id: "time", open: draw };

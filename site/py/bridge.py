@@ -193,7 +193,7 @@ def _catalogue(_params: dict) -> dict:
 def _explain(params: dict) -> dict:
     """{form, key} -> the working of one figure."""
     key = params.get("key")
-    if key not in working.KEYS:
+    if not working.known(key):
         raise InputError("figure", key, f"must be one of {', '.join(working.KEYS)}")
     r = resolve(scenario_of(params.get("form", {})))
     return working.explain(evaluate(r).to_dict(), key, r)
@@ -361,7 +361,7 @@ def warm() -> None:
              ("link", {"form": form}), ("from_link", {"fragment": Scenario(model="pasted", config=config).to_fragment()}), ("sweep", {"form": form}),
              ("sweep", {"form": form, "axis": "devices", "trail": True}), ("levers", {"form": form}), ("levers", {"form": form, "chart": True}), ("layouts", {"form": form}), ("compare", {"a": form, "b": form | {"batch": "64"}}),
              ("evaluate", {"form": form | {"draft": "3", "rate": "1", "chunk": "512", "prefill_hardware": "h100-sxm"}}),
-             ("learn", {"form": form, "knob": {"field": "hardware", "values": ["h100-sxm"]}}), *(("serving", {"form": form | {"model": "deepseek-v3", "draft": "2", "rate": "1", "chunk": "512", "prefill_hardware": "h100-sxm"}, "part": part}) for part in view_serving.PARTS), ("queue", {"form": form}), ("export", {"form": form}), ("ping", {}), *(("explain", {"form": form, "key": key}) for key in working.KEYS), ("nonsense", {})]
+             ("learn", {"form": form, "knob": {"field": "hardware", "values": ["h100-sxm"]}}), *(("serving", {"form": form | {"model": "deepseek-v3", "draft": "2", "rate": "1", "chunk": "512", "prefill_hardware": "h100-sxm"}, "part": part}) for part in view_serving.PARTS), ("queue", {"form": form}), ("export", {"form": form}), ("ping", {}), *(("explain", {"form": form, "key": key}) for key in (*working.KEYS, "op.decode.0")), ("nonsense", {})]
     for method, params in calls:
         answer = json.loads(handle(_dump({"v": PROTOCOL, "id": 0, "method": method, "params": params})))
         if not answer["ok"] and answer["error"]["kind"] == "bug":

@@ -130,6 +130,18 @@ def test_terms_have_a_gloss_on_hover_and_on_focus(page):
     assert page.is_hidden("#gloss")
 
 
+def test_a_field_tells_what_it_is_to_one_who_comes_with_tab(page):
+    page.click("#f-prompt")
+    assert page.is_hidden("#gloss")  # a pointer has the title
+    page.keyboard.press("Tab")
+    until(page, "!document.getElementById('gloss').hidden")
+    assert page.inner_text("#gloss") == page.evaluate("document.activeElement.title")
+    assert page.evaluate("document.activeElement.getAttribute('aria-describedby')").startswith("e-")
+    page.keyboard.press("1")
+    assert page.is_hidden("#gloss")
+    page.keyboard.press("Control+z")
+
+
 def test_the_glossary_is_a_list(page):
     panel = opened(page, "learn")
     panel.get_by_role("button", name="Glossary").click()
