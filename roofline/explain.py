@@ -15,7 +15,7 @@ from .hardware import load
 from .scenario import Resolved
 from .service import pool_wire, prefill_side
 from .units import format_number, format_quantity
-from .view import count, told, whole
+from .view import count, format_label, told, whole
 
 TIMES = ("ttft", "tpot", "user", "total")
 KEYS = (*TIMES, "memory", "cost", "utilisation", "bytes", "flops", "ridge", "weights", "kv_token", "max_batch", "max_context",
@@ -194,7 +194,7 @@ def _kv_token(report: dict, r: Resolved) -> list:
         values = {"layers": str(a.count), "kind": a.kind, "numbers": whole(numbers), "bytes": format_number(element), "result": b_(size)}
         steps.append(step("kv.window", window=whole(a.window), **values) if a.window else step("kv.layers", **values))
     if written:
-        steps.append(step("kv.total", format=r.kv.name.upper(), result=b_(written)))
+        steps.append(step("kv.total", format=format_label(r.kv.name), result=b_(written)))
     windows = [a.window for a in r.arch.attentions if a.window and a.kv_elements]
     if windows:
         steps.append(step("kv.beyond", window=whole(max(windows)), result=b_(beyond)))
@@ -231,7 +231,7 @@ def _room(report: dict, r: Resolved, key: str) -> list:
 
 def _ridge(report: dict, _r) -> list:
     f, h = report["formats"], report["hardware"]
-    return [step("ridge", format=f["compute_roof"].upper(), peak=format_quantity(f["compute_peak_flops_per_s"], "FLOP/s"), bandwidth=format_quantity(h["bandwidth_bytes_per_s"], "B/s"),
+    return [step("ridge", format=format_label(f["compute_roof"]), peak=format_quantity(f["compute_peak_flops_per_s"], "FLOP/s"), bandwidth=format_quantity(h["bandwidth_bytes_per_s"], "B/s"),
                  result=format_number(h["ridge_flops_per_byte"]))]
 
 
@@ -306,7 +306,7 @@ def _constants(report: dict, key: str, r: Resolved) -> list:
         rows.append(_of_chip(side, "bandwidth", format_quantity(side.chip.bandwidth_bytes_per_s, "B/s"), "bandwidth_gbs", s.bandwidth if side is r else None))
         used = {op.roof for op in w.ops if op.group != "collective" and op.roof != "vector" and op.flops} if key != "ridge" else {side.compute}
         for name in sorted({side.chip.roof_of(x) for x in used}, key=lambda pair: -pair[1]):
-            rows.append(_of_chip(side, f"peak {name[0].upper()}", format_quantity(name[1], "FLOP/s"), name[0], s.peak if side is r and s.peak_format == name[0] else None))
+            rows.append(_of_chip(side, f"peak {format_label(name[0])}", format_quantity(name[1], "FLOP/s"), name[0], s.peak if side is r and s.peak_format == name[0] else None))
         if key != "ridge" and any(op.link_bytes for op in w.ops):
             if side.chip.link_bytes_per_s:
                 rows.append(_of_chip(side, side.chip.link or "link", format_quantity(side.chip.link_bytes_per_s, "B/s"), "link_gbs", s.link if side is r else None))

@@ -11,7 +11,7 @@ from .operators import Pass
 from .phase import bubble, decode_pass, operators_of, prefill_pass
 from .scenario import Resolved
 from .units import format_number, format_quantity
-from .view import count, whole
+from .view import count, format_label, whole
 
 CACHES = ("attention_core", "recurrent")
 MOST = 6  # operator groups of an expected time that are listed by name
@@ -122,7 +122,7 @@ class Working:
         for op in self.ops:
             if op.group != "collective" and op.roof != "vector":
                 work[op.roof] = work.get(op.roof, 0.0) + op.load * op.flops
-        rows = [step("time.compute", flops=f_(flops), chips=str(self.chips), format=self.r.chip.roof_of(name)[0].upper(), peak=format_quantity(self.roofs.peaks[name], "FLOP/s"),
+        rows = [step("time.compute", flops=f_(flops), chips=str(self.chips), format=format_label(self.r.chip.roof_of(name)[0]), peak=format_quantity(self.roofs.peaks[name], "FLOP/s"),
                      result=s_(flops / self.chips / self.roofs.peaks[name])) for name, flops in work.items() if flops]
         return rows if len(rows) < 2 else [*rows, step("time.compute.sum", result=s_(self.parts["compute"]))]
 
@@ -166,7 +166,7 @@ class Working:
         else:
             _, near, away = roof.op_load(op, self.r.layout.tp, self.stages)
             if parts["compute"]:
-                steps.append(step("time.compute", flops=f_(op.load * op.flops), chips=str(self.chips), format=self.r.chip.roof_of(op.roof)[0].upper(), peak=format_quantity(self.roofs.peaks[op.roof], "FLOP/s"),
+                steps.append(step("time.compute", flops=f_(op.load * op.flops), chips=str(self.chips), format=format_label(self.r.chip.roof_of(op.roof)[0]), peak=format_quantity(self.roofs.peaks[op.roof], "FLOP/s"),
                                   result=s_(parts["compute"])))
             if near:
                 steps.append(step("op.memory", bytes=b_(near), bandwidth=format_quantity(self.roofs.bandwidth, "B/s"), result=s_(parts["memory"])))
