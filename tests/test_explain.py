@@ -16,7 +16,7 @@ from roofline.explain import KEYS, explain
 from roofline.report import evaluate
 from roofline.scenario import Scenario, resolve
 
-WORDS = {lang: json.loads((Path(__file__).resolve().parents[1] / f"site/i18n/{lang}.json").read_text("utf-8")) for lang in ("en", "zh")}
+WORDS = {lang: json.loads((Path(__file__).resolve().parents[1] / f"site/i18n/views-{lang}.json").read_text("utf-8")) for lang in ("en", "zh")}
 SERVE = Scenario(model="llama-3.1-70b", hardware="h200-sxm", devices=2, weights="fp8", batch=32, prompt=8000, output=512)
 L8, L70 = {"model": "llama-3.1-8b", "hardware": "h100-sxm"}, {"model": "llama-3.1-70b", "hardware": "h100-sxm"}
 V3 = {"model": "deepseek-v3", "hardware": "h200-sxm", "devices": 8, "prompt": 4000}

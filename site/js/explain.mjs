@@ -1,8 +1,9 @@
 // @ts-check
-// The working of a figure: formula, this scenario's values, and the constants with their sources.
+// The working of a figure: formula, this scenario's values, and the constants with their sources. Its words come with the first one opened.
 
 import { h, sheet } from "./dom.mjs";
 import { named, phrases, rich, t } from "./i18n.mjs";
+import { viewWords } from "./lazy.mjs";
 import { table } from "./tabs.mjs";
 
 /** Every element made by `number` opens its working. @param {any} page */
@@ -19,7 +20,7 @@ export async function openExplanation(page, key) {
   const name = key.startsWith("op.") ? "op" : key;
   sheet(t(`figure.${name}`), h("p", {}, t(`figure.${name}.gloss`)), place);
   try {
-    const { steps, constants } = await page.engine.ask("explain", { form: page.state.form, key });
+    const [{ steps, constants }] = await Promise.all([page.engine.ask("explain", { form: page.state.form, key }), viewWords(page.engine.build)]);
     place.replaceChildren(
       h("ol", { class: "steps" }, steps.map((/** @type {any} */ s) => h("li", { class: s.key.startsWith("head.") ? "head" : null }, ...rich(`explain.${s.key}`, Object.fromEntries(Object.entries(s.values).map(([k, v]) => [k, h("span", { class: "num" }, ["bound", "group", "kind"].includes(k) ? named(k, String(v)) : String(v))])))))),
       h("h3", {}, t("explain.constants")),
