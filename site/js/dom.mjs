@@ -62,7 +62,10 @@ export const number = (key, text, title) => h("button", { type: "button", class:
 let toastTimer = 0;
 /** Say something for a few seconds, with an optional action. @param {string} text @param {string} [action] @param {() => void} [run] @param {number} [ms] */
 export function toast(text, action, run, ms = 6000) {
-  const box = $("toast");
+  const box = $("toast"), dialog = [...document.querySelectorAll("dialog[open]")].at(-1);
+  // What is outside an open dialog lies under its veil, so the words stand in it while it is open.
+  if (box.parentElement !== (dialog ?? document.body)) (dialog ?? document.body).append(box);
+  dialog?.addEventListener("close", () => document.body.append(box), { once: true });
   fill(box, h("span", {}, text), action ? h("button", { type: "button", class: "quiet", onclick: () => { box.hidden = true; run?.(); } }, action) : null);
   box.hidden = false;
   clearTimeout(toastTimer);

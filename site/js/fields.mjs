@@ -128,7 +128,7 @@ export class Question {
       else if (kind === "chip" || kind === "model") input.textContent = value ? this.nameOf(kind === "chip" ? "chips" : "models", value) : t("none");
       else if (kind === "choice") fill(input, h("span", {}, this.label(name)), h("span", { class: "chevron", "aria-hidden": "true" }, "▾"));
       else put(input, value);
-      if (more && document.activeElement !== more) more.value = String(Math.log2(roughly(value || EMPTY[name]) || 1));
+      if (more && String(Math.round(2 ** Number(more.value))) !== value) more.value = String(Math.log2(roughly(value || EMPTY[name]) || 1));
     }
     const custom = this.state.get("hardware") === "custom", fold = /** @type {any} */ ($("fold-figures"));
     if (custom && fold && !fold.open) fold.open = true;

@@ -212,7 +212,7 @@ function start() {
   $("sheet").addEventListener("click", (/** @type {MouseEvent} */ event) => { if (event.target === $("sheet")) $("sheet").close(); });
   addEventListener("popstate", () => address.read(false));
   addEventListener("keydown", (event) => {
-    const typing = /** @type {HTMLElement} */ (event.target)?.closest?.("input, textarea, select");
+    const typing = /** @type {HTMLElement} */ (event.target)?.closest?.("input:not([type=range], [type=checkbox]), textarea, select");
     if (typing || event.altKey || !(event.ctrlKey || event.metaKey) || !/^[zy]$/i.test(event.key)) return;
     event.preventDefault();
     if (event.shiftKey || /y/i.test(event.key)) state.redo();

@@ -4,7 +4,7 @@
 import { bound } from "./answer.mjs";
 import { Chart } from "./charts.mjs";
 import { h, fill } from "./dom.mjs";
-import { named, rich, t } from "./i18n.mjs";
+import { named, rich, say, t } from "./i18n.mjs";
 import { PRESETS, presetOf } from "./presets.mjs";
 import { segmented, table } from "./tabs.mjs";
 
@@ -78,7 +78,7 @@ export function sweepTab(page) {
 export function compareTab(page) {
   const { state, engine } = page, KEY = "compare.";
   /** The pinned question, and what stands of it in the address. @type {Record<string, string> | null} */ let pinned = null;
-  let name = "", written = "";
+  let name = "", written = "", wrong = "";
   const said = () => Object.keys(state.page).filter((k) => k.startsWith(KEY)).sort().map((k) => `${k.slice(KEY.length)}=${encodeURIComponent(state.page[k])}`).join("&");
   /** Keep the pinned question in the address. @param {string} fragment */
   const write = (fragment) => {
@@ -99,20 +99,23 @@ export function compareTab(page) {
       open(panel);
     } catch (error) {
       if (wanted !== written) return;
+      wrong = /** @type {Error} */ (error).message;
+      pinned = null;
       write("");
-      fill(panel, h("p", { class: "error" }, /** @type {Error} */ (error).message), h("button", { type: "button", class: "quiet", onclick: () => open(panel) }, t("compare.stop")));
+      open(panel);
     }
   }
   /** @type {(panel: HTMLElement) => any} */ const open = (panel) => {
     const pin = () => {
       const form = (pinned = { ...state.form }), preset = presetOf(form);
       name = page.describe();
+      wrong = "";
       if (preset) write(`p=${preset.id}`);
       else engine.ask("link", { form }).then(({ fragment }) => { if (pinned === form) write(fragment); }, () => {}); // a question that is refused cannot be kept
       open(panel);
     };
     if (said() !== written) return read(panel);
-    if (!pinned) return fill(panel, h("p", {}, t("compare.empty")), h("div", { class: "row" }, h("button", { type: "button", class: "solid", onclick: pin }, t("compare.pin"))));
+    if (!pinned) return fill(panel, wrong && h("p", { class: "error" }, say(wrong)), h("p", {}, t("compare.empty")), h("div", { class: "row" }, h("button", { type: "button", class: "solid", onclick: pin }, t("compare.pin"))));
     const held = pinned;
     study(page, panel, "compare", { a: held, b: state.form }, (result) => fill(panel,
       h("div", { class: "panel-top" }, h("button", { type: "button", class: "quiet", onclick: pin }, t("compare.again")), h("button", { type: "button", class: "quiet", onclick: () => state.replace(held, { push: true }) }, t("compare.back")), h("button", { type: "button", class: "quiet", onclick: () => { pinned = null; write(""); open(panel); } }, t("compare.stop"))),

@@ -110,3 +110,30 @@ def test_going_back_changes_a_field_that_is_being_typed_in(page):
     page.evaluate("history.back()")
     until(page, "roofline.state.get('batch') === '9'")
     assert page.input_value("#s-batch") == page.input_value("#f-batch") == "9"
+
+
+def test_a_slider_can_be_undone_where_it_stands(page):
+    slider = page.locator("input.slide[data-for=batch]")
+    slider.scroll_into_view_if_needed()
+    slider.click(position={"x": slider.bounding_box()["width"] * 0.9, "y": 5})
+    settled(page)
+    assert int(page.input_value("#f-batch")) > 500
+    page.keyboard.press("Control+z")
+    settled(page)
+    assert page.input_value("#f-batch") == "32" and float(slider.input_value()) == 5
+
+
+def test_what_is_said_over_a_dialog_is_not_under_its_veil(page):
+    page.click("#share")
+    page.wait_for_selector("#share-cli")
+    page.locator("#sheet").get_by_role("button", name="Copy", exact=True).first.click()
+    until(page, """(() => { const { x, y, width, height } = document.getElementById("toast").getBoundingClientRect(); return width && document.elementFromPoint(x + width / 2, y + height / 2).closest("#toast"); })()""")
+    page.keyboard.press("Escape")
+    until(page, "document.getElementById('toast').parentElement === document.body")
+
+
+def test_a_pinned_question_that_cannot_be_is_said(page):
+    page.evaluate("location.hash = 'p=one&view=compare&compare.batch=-5'")
+    until(page, "document.querySelector('#panel-compare .error')?.innerText.includes('-5')")
+    settled(page)
+    assert page.locator("#panel-compare .solid").is_visible() and "compare.batch" not in page.url

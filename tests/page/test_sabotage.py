@@ -76,7 +76,27 @@ def test_a_python_that_dies_is_started_anew(fresh, site):
       worker.postMessage = (message) => { worker.onmessage({ data: { type: "answer", id: message.id, error: { kind: "bug", message: "RuntimeError: memory access out of bounds" } } }); };
     }""")
     page.fill("#f-batch", "5")
-    until(page, "roofline.engine.ready && document.documentElement.dataset.answered >= 2", timeout=BOOT_MS)
+    until(page, "roofline.engine.ready && document.documentElement.dataset.answered && !document.documentElement.classList.contains('stale')", timeout=BOOT_MS)
+    works(page, "6")
+
+
+def test_a_question_that_kills_python_is_not_asked_for_ever(fresh, site):
+    page = fresh()
+    page.add_init_script("""globalThis.workers = 0;
+      globalThis.Worker = class extends Worker {
+        constructor(...given) { super(...given); workers += 1; }
+        postMessage(message) {
+          if (message.type !== "call" || !message.params.includes('"batch":"13"')) return super.postMessage(message);
+          setTimeout(() => this.onmessage({ data: { type: "answer", id: message.id, error: { kind: "bug", message: "RuntimeError: memory access out of bounds" } } }));
+        }
+      };""")
+    booted(page, site)  # batch 13 is rehearsed too
+    until(page, "roofline.engine.ready")
+    page.fill("#f-batch", "13")
+    until(page, "document.getElementById('said').textContent.includes('stopped at this question twice')", timeout=BOOT_MS)
+    made = page.evaluate("workers")
+    page.wait_for_timeout(1500)
+    assert page.evaluate("workers") == made <= 4 and page.evaluate("roofline.engine.ready")
     works(page, "6")
 
 
