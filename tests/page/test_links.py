@@ -126,7 +126,7 @@ def test_a_slider_can_be_undone_where_it_stands(page):
 def test_what_is_said_over_a_dialog_is_not_under_its_veil(page):
     page.click("#share")
     page.wait_for_selector("#share-cli")
-    page.locator("#sheet").get_by_role("button", name="Copy", exact=True).first.click()
+    page.locator("#sheet button:has-text('Copy')").first.click()
     until(page, """(() => { const { x, y, width, height } = document.getElementById("toast").getBoundingClientRect(); return width && document.elementFromPoint(x + width / 2, y + height / 2).closest("#toast"); })()""")
     page.keyboard.press("Escape")
     until(page, "document.getElementById('toast').parentElement === document.body")
