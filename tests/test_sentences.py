@@ -5,13 +5,15 @@ A sentence that is new shows here as missing; site/i18n/sentences-zh.json pairs 
 
 from __future__ import annotations
 
+import csv
 import json
 import re
+from importlib import resources
 from pathlib import Path
 
 import pytest
 
-from roofline import hardware, levers, view_own
+from roofline import catalogue, hardware, levers, view_own
 from roofline.errors import InputError
 from roofline.report import evaluate
 from roofline.scenario import Scenario, resolve
@@ -49,12 +51,59 @@ SCENARIOS = [
 ]
 
 
-def chinese(text: str) -> str | None:
-    """The translation of a sentence, filled in as the page fills it; None where no pattern fits."""
+NOTES = json.loads((Path(__file__).resolve().parents[1] / "site/i18n/notes-zh.json").read_text("utf-8"))
+NUMBER = re.compile(r"(^|[^A-Za-z0-9_.-])(\d+(?:[.,]\d+)*(?:e[+-]?\d+)?)")
+CLAUSE = re.compile(r"(; (?![^(]*\))|\. (?=\S)|\.\s*$)")
+
+
+def known(text: str) -> str | None:
+    """As i18n.mjs says a phrase, clause or sentence; None where there is no translation. ⟨ ⟩ stand around what stays English."""
+    numbers = [n for _, n in NUMBER.findall(text)]
+    words = NOTES.get(text) or NOTES.get(NUMBER.sub(r"\1#", text))
+    if words is not None:
+        return re.sub(r"\$(\d)", lambda m: numbers[int(m[1]) - 1], words)
     for pattern, words in PAIRS:
         if found := pattern.match(text):
-            return re.sub(r"\$(\d)", lambda m: found[int(m[1])] or "", words)
+            part = lambda m, found=found: (say(found[int(m[2])]) if m[1] == "~" else found[int(m[2])]) or ""
+            return re.sub(r"([$~])(\d)", part, words)
     return None
+
+
+def listed(text: str) -> str | None:
+    said = [known(part) for part in re.split(r", (?![^(]*\))", text)]
+    return "，".join(said) if len(said) > 1 and all(said) else None
+
+
+def clauses(text: str) -> str | None:
+    parts = CLAUSE.split(text)
+    said = [known(p) or listed(p) for p in parts[::2]]
+    if not any(said):
+        return None
+    marks = ["；" if mark[0] == ";" else "。" for mark in parts[1::2]] + [""]
+    whole = "".join((zh or (p and f"⟨{p}⟩")) + mark for zh, p, mark in zip(said, parts[::2], marks, strict=True))
+    return re.sub("([。？])[；。]", r"\1", whole)
+
+
+def say(text: str) -> str:
+    """What stands on the Chinese page for a text of the engine."""
+    rule = re.fullmatch(r"(\w+(?:(?!; |\. ).){0,90}?): (.+)", text, re.DOTALL)
+    sentence, parts = known(text), clauses(text)
+    ruled = rule and clauses(rule[2]) if not sentence and (not parts or "⟨" in parts) else None
+    return f"{rule[1]}：{ruled}" if ruled else sentence or parts or f"⟨{text}⟩"
+
+
+# Titles of data sheets stay as they are; the page marks them as English.
+CITED = {
+    part
+    for id in hardware.ids()
+    for part in CLAUSE.split(hardware.load(id).source.removesuffix(", halved: software sees each of the two dies as a GPU"))[::2]
+}
+
+
+def chinese(text: str) -> str | None:
+    """The translation of a sentence; None where a part of it stays English that is no citation."""
+    said = re.sub("⟨(.+?)⟩", lambda m: m[1] if m[1] in CITED else m[0], say(text))
+    return None if "⟨" in said else said
 
 
 def missing(texts) -> list:
@@ -71,8 +120,10 @@ def missing(texts) -> list:
 def test_patterns_are_used_once_and_filled_whole():
     assert len({p.pattern for p, _ in PAIRS}) == len(PAIRS)
     for pattern, words in PAIRS:
-        assert re.search(r"[\u4e00-\u9fff$]", words), pattern.pattern
-        assert all(int(n) <= pattern.groups for n in re.findall(r"\$(\d)", words)), pattern.pattern
+        assert re.search(r"[\u4e00-\u9fff$~]", words), pattern.pattern
+        assert all(int(n) <= pattern.groups for n in re.findall(r"[$~](\d)", words)), pattern.pattern
+    for shape, words in NOTES.items():
+        assert all(int(n) <= shape.count("#") for n in re.findall(r"\$(\d)", words)), shape
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: f"{s.model} {s.hardware}")
@@ -103,6 +154,16 @@ def test_what_is_said_of_measurements(path):
             continue
         said += answer["assumed"] + [s for row in answer["rows"] for s in (row["verdict"], *row["culprits"])]
     assert not missing(said)
+
+
+def test_notes_of_chips_models_and_measurements():
+    said = [text for chip in map(hardware.load, hardware.ids()) for text in (chip.note, chip.price_source)]
+    said += [w["text"] for id in hardware.ids() for w in evaluate(Scenario(hardware=id)).to_dict()["warnings"]]
+    said += [note for entry in catalogue.entries() for note in catalogue.load(entry.id).notes]
+    assert not missing(said)
+    with (resources.files("roofline") / "data/measurements.csv").open(encoding="utf-8") as file:
+        left = {part for row in csv.DictReader(file) for part in re.findall("⟨(.+?)⟩", say(row["note"])) if row["note"]}
+    assert not [part for part in left if len(re.findall(r"(?<!\S)[a-z]{2,}(?!\S)", part)) > 2]  # names and keys of a file stay
 
 
 def test_why_chips_are_absent():

@@ -2,7 +2,7 @@
 // The answer beside the sentence: key figures, warnings, the chart's finding, its legend and the table behind it.
 
 import { $, h, fill, mark, number } from "./dom.mjs";
-import { named, rich, say, t } from "./i18n.mjs";
+import { named, point, rich, say, t } from "./i18n.mjs";
 
 /** @param {any} view @param {(key: string) => void} explain open the working of a figure */
 export function showFigures(view, explain) {
@@ -33,8 +33,8 @@ const list = (id, rows) => fill($(id), rows.length ? h("ul", {}, rows.map((r) =>
 export function showFinding(view) {
   const { ridge, roof, phases } = view.finding;
   const open = t("figure.open");
-  fill($("finding"), ...rich("finding", { ridge: number("ridge", ridge, open), roof }), " ", ...phases.flatMap((/** @type {any} */ p) => [
-    ...rich(`finding.${p.role}`, { phase: t(`phase.${p.name}.the`), x: number(`intensity.${p.name}`, p.x, open), y: number(`rate.${p.name}`, p.y, open) }), " "]));
+  fill($("finding"), ...rich("finding", { ridge: number("ridge", ridge, open), roof }), point(""), ...phases.flatMap((/** @type {any} */ p) => [
+    ...rich(`finding.${p.role}`, { phase: t(`phase.${p.name}.the`), x: number(`intensity.${p.name}`, p.x, open), y: number(`rate.${p.name}`, p.y, open) }), point("")]));
   const roles = [...new Set(["memory", "compute", ...phases.map((/** @type {any} */ p) => p.role)])];
   // In the chart a shape is a phase; what a phase waits for is a colour, so the key to it is a piece of roof.
   fill($("legend"), phases.map((/** @type {any} */ p) => h("span", { class: "shape" }, p.name === "decode" ? "● " : "■ ", t(`phase.${p.name}`))), view.points.some((/** @type {any} */ p) => p.expected !== "–") ? h("span", { class: "shape" }, "○ □ ", t("legend.expected")) : null,

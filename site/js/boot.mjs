@@ -45,7 +45,7 @@ function showFailure(engine, detail) {
     h("div", { class: "row" },
       h("button", { type: "button", class: "solid", id: "retry", onclick: () => { $("failure").hidden = true; engine.start(); } }, t("retry")),
       h("button", { type: "button", class: "quiet", onclick: clearAndReload }, t("failure.clear"))),
-    h("details", {}, h("summary", {}, t("failure.details")), h("pre", { tabindex: "0" }, report)));
+    h("details", {}, h("summary", {}, t("failure.details")), h("pre", { tabindex: "0", lang: "en" }, report)));
   $("failure").hidden = false;
 }
 

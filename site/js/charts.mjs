@@ -152,6 +152,7 @@ export class RooflineChart extends Chart {
     sources.phase_labels = { ...sources.phase_labels, text: sources.phase_labels.text.map((/** @type {string} */ n) => t(`phase.${n}`)) };
     sources.field_labels = fieldWords(sources.field_labels);
     sources.ridges = { ...sources.ridges, label: sources.ridges.label.map(phrases) };
+    sources.roof_labels = { ...sources.roof_labels, text: sources.roof_labels.text.map((/** @type {string} */ n) => (n.includes("unified") ? phrases(n) : n)) };
     this.sources = { ...sources };
     this.span = range;
     Object.assign(sources, this.placed());

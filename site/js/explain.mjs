@@ -2,7 +2,7 @@
 // The working of a figure: formula, this scenario's values, and the constants with their sources. Its words come with the first one opened.
 
 import { h, sheet } from "./dom.mjs";
-import { named, phrases, rich, t } from "./i18n.mjs";
+import { cite, named, point, rich, say, t } from "./i18n.mjs";
 import { viewWords } from "./lazy.mjs";
 import { table } from "./tabs.mjs";
 
@@ -26,11 +26,11 @@ export async function openExplanation(page, key) {
       h("h3", {}, t("explain.constants")),
       table({
         caption: t("explain.constants"), rows: constants, columns: [{ key: "name", label: t("explain.name") }, { key: "value", label: t("explain.value"), num: true }, { key: "source", label: t("fact.source") }, { key: "grade", label: t("fact.grade") }],
-        cell: (row, column) => (column === "source" ? h("span", {}, row.url ? h("a", { href: row.url, rel: "noopener noreferrer", target: "_blank" }, row.source || row.url) : row.source === "given" ? t("explain.given") : phrases(row.source || "–"), row.date ? `, ${row.date}` : "")
+        cell: (row, column) => (column === "source" ? h("span", {}, row.url ? h("a", { href: row.url, rel: "noopener noreferrer", target: "_blank" }, cite(row.source || row.url)) : row.source === "given" ? t("explain.given") : cite(row.source || "–"), row.date ? [point(","), h("span", { class: "num" }, row.date)] : "")
           : column === "name" ? (row.name.startsWith("peak ") ? t("fact.peak", { format: row.name.slice(5) }) : named("fact", row.name)) : column === "grade" ? `${named("grade", row.grade) || "–"}${row.unsure ? ` (${t("explain.unsure")})` : ""}` : row[column]),
       }),
       h("p", { class: "hint" }, t("explain.grades")));
   } catch (error) {
-    place.replaceChildren(h("p", { class: "error" }, /** @type {Error} */ (error).message));
+    place.replaceChildren(h("p", { class: "error" }, say(/** @type {Error} */ (error).message)));
   }
 }

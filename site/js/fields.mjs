@@ -2,7 +2,7 @@
 // The question: every field of the form, built from one table, bound to the state. Values are text; Python reads the units.
 
 import { $, h, fill, number, put, toast } from "./dom.mjs";
-import { named, rich, say, t } from "./i18n.mjs";
+import { has, named, phrases, point, rich, say, t } from "./i18n.mjs";
 import { data } from "./lazy.mjs";
 import { pick } from "./picker.mjs";
 import { PRESETS, presetOf } from "./presets.mjs";
@@ -94,9 +94,9 @@ export class Question {
 
   /** Let the visitor choose a model or chip for a field. @param {string} field @param {"model" | "hardware"} what @param {boolean} [optional] */
   async choose(field, what, optional = false) {
-    try { await this.lists(); } catch (error) { return toast(/** @type {Error} */ (error).message); }
+    try { await this.lists(); } catch (error) { return toast(phrases(/** @type {Error} */ (error).message)); }
     const rows = what === "model" ? this.catalogue.models : this.catalogue.chips;
-    const items = rows.map((/** @type {any} */ r) => ({ id: r.id, name: r.name, detail: r.detail, group: what === "model" ? r.group : r.vendor, words: what === "model" ? r.family : r.kind }));
+    const items = rows.map((/** @type {any} */ r) => ({ id: r.id, name: r.name, detail: phrases(r.detail), group: what === "model" ? r.group : r.vendor, words: what === "model" ? r.family : r.kind }));
     const extra = optional ? [{ id: "", label: t("picker.none_of_them") }] : what === "model" ? [{ id: "\0paste", label: t("paste.open") }] : [{ id: "custom", label: t("custom.open") }];
     const id = await pick({ title: t(what === "model" ? "picker.model" : "picker.hardware"), items, current: this.state.get(field), extra });
     if (id === null) return;
@@ -151,7 +151,7 @@ export class Question {
       select.dataset.key = key;
       const known = [...(this.catalogue.choices[list] ?? [])], groups = new Map();
       if (value && !known.some((/** @type {any} */ c) => c.id.toLowerCase() === value.toLowerCase())) known.push({ id: value, label: value, group: "" });
-      for (const c of known) groups.set(c.group, [...(groups.get(c.group) ?? []), h("option", { value: c.id }, named("choice", c.label))]);
+      for (const c of known) groups.set(c.group, [...(groups.get(c.group) ?? []), h("option", { value: c.id }, has(`choice.${c.label}`) ? t(`choice.${c.label}`) : phrases(c.label))]);
       fill(select, [...groups].flatMap(([group, options]) => (group ? [h("optgroup", { label: named("choices", group) }, options)] : options)));
     }
     const found = [...select.options].find((o) => o.value.toLowerCase() === (value || select.options[0]?.value || "").toLowerCase());
@@ -166,7 +166,7 @@ export class Question {
     for (const axis of ["tp", "pp", "ep", "dp"]) { const input = this.inputs.get(axis)?.input; if (input) input.placeholder = String(facts.layout[axis]); }
     for (const name of ["weights", "activations", "kv"]) {
       const first = this.inputs.get(name)?.input?.options?.[0];
-      if (first) first.textContent = this.state.get(name) ? t("auto") : `${t("auto")}: ${facts.formats[name]}`;
+      if (first) first.textContent = this.state.get(name) ? t("auto") : `${t("auto")}${point(":")}${phrases(facts.formats[name])}`;
     }
     const m = facts.model, c = facts.hardware;
     const open = (/** @type {string} */ key, /** @type {string} */ text) => number(key, text, t("figure.open"));

@@ -7,6 +7,7 @@ import { h } from "./dom.mjs";
 /** @type {Record<string, string>} */ let english = {};
 /** Words that views bring along when they are first opened (lazy.mjs). @type {Record<string, Record<string, string>>} */ const more = { en: {}, zh: {} };
 /** Patterns of the engine's sentences and what they are in the other language. @type {[RegExp, string][]} */ let sentences = [];
+/** Its phrases and the clauses of its notes, by their wording; # stands for a number. @type {Map<string, string>} */ let notes = new Map();
 export let language = "en";
 
 /** @param {string} key */
@@ -26,9 +27,10 @@ export async function useLanguage(name, app) {
       if (!response.ok) throw new Error(`i18n/${file} answered ${response.status}`);
       return response.json();
     };
-    const [page, pairs] = await Promise.all([read("zh.json"), read("sentences-zh.json")]);
+    const [page, pairs, phrased] = await Promise.all([read("zh.json"), read("sentences-zh.json"), read("notes-zh.json")]);
     words = page;
     sentences = pairs.map((/** @type {[string, string]} */ [pattern, text]) => [new RegExp(`^${pattern}$`), text]);
+    notes = new Map(Object.entries(phrased));
   } else if (name !== "zh") words = english;
   language = name === "zh" ? "zh" : "en";
   document.documentElement.lang = language === "zh" ? "zh-Hans" : "en";
@@ -44,15 +46,65 @@ export function t(key, values = {}) {
 /** @param {string} key */
 export const has = (key) => find(key) !== undefined;
 
-/** A sentence that the engine wrote, in the reader's language; one without a translation stays English and is marked as such. @param {string} text */
-export function say(text) {
-  if (language === "en") return text;
-  const found = sentences.find(([pattern]) => pattern.test(text));
-  return found ? text.replace(...found) : h("span", { lang: "en" }, text);
+const NUMBER = /(^|[^A-Za-z0-9_.-])(\d+(?:[.,]\d+)*(?:e[+-]?\d+)?)/g;
+const LIST = /, (?![^(]*\))/;
+const CLAUSE = /(; (?![^(]*\))|\. (?=\S)|\.\s*$)/;
+/** What is left in English, marked as such: a citation, or a sentence that lacks a translation, which a test looks for. @param {string} text @param {boolean} [cited] */
+const foreign = (text, cited = false) => (/[A-Za-z]/.test(text) ? h("span", { lang: "en", class: cited ? null : "left" }, text) : text);
+
+/** A phrase, clause or sentence that has a translation, as pieces; null for any other. @param {string} text @returns {any[] | null} */
+function known(text) {
+  const numbers = /** @type {string[]} */ ([]), shape = text.replace(NUMBER, (_, before, number) => { numbers.push(number); return `${before}#`; });
+  const words = notes.get(text) ?? notes.get(shape);
+  if (words !== undefined) return [words.replace(/\$(\d)/g, (_, n) => numbers[n - 1])];
+  for (const [pattern, made] of sentences) {
+    const found = pattern.exec(text);
+    if (found) return made.split(/(~\d)/).map((piece) => (/^~\d$/.test(piece) ? cite(found[Number(piece[1])]) : piece.replace(/\$(\d)/g, (_, n) => found[n] ?? ""))); // ~3 is a part that is said in turn
+  }
+  return null;
 }
 
-/** A list of short phrases of the engine, each in the reader's language where there is one. @param {string} text @returns {string} */
-export const phrases = (text) => (language === "en" ? text : text.split(", ").map((part) => { const found = sentences.find(([pattern]) => pattern.test(part)); return found ? part.replace(...found) : part; }).join(", "));
+/** A list of phrases; null where one of them is not known. @param {string} text @returns {any[] | null} */
+function listed(text) {
+  const said = text.split(LIST).map(known);
+  return said.length > 1 && said.every(Boolean) ? said.flatMap((piece, i) => (i ? ["，", ...piece ?? []] : piece ?? [])) : null;
+}
+
+/** Clause by clause; null where none is known. @param {string} text @param {boolean} cited @returns {any[] | null} */
+function clauses(text, cited) {
+  let some = false;
+  const said = /** @type {any[]} */ ([]);
+  text.split(CLAUSE).forEach((part, i) => {
+    if (i % 2) return /[。？]$/.test(said.at(-1)) || said.push(part[0] === ";" ? "；" : "。");
+    const found = part ? known(part) ?? listed(part) : null;
+    some ||= Boolean(found);
+    said.push(...found ?? [foreign(part, cited)]);
+  });
+  return some ? said : null;
+}
+
+/** What the engine wrote, in the reader's language: a sentence, a note of several clauses, or a refusal ("batch 0: must be …"). What has no translation stays English and is marked as such. @param {string} text @param {boolean} [cited] @returns {any} */
+export function say(text, cited = false) {
+  if (language === "en" || !text || /^[\u4e00-\u9fff]/.test(text)) return text;
+  const [, name, value, rule] = /^(\w+)((?:(?!; |\. ).){0,90}?): (.+)$/s.exec(text) ?? [];
+  const sentence = known(text), parts = sentence ?? clauses(text, cited);
+  const ruled = !sentence && rule && (!parts || parts.some((piece) => typeof piece !== "string")) ? clauses(rule, cited) : null;
+  const said = ruled ? [has(`field.${name}`) ? t(`field.${name}`) + value : foreign(name + value), "：", ...ruled] : parts ?? [foreign(text, cited)];
+  return said.every((piece) => typeof piece === "string") ? said.join("") : said;
+}
+
+/** A source or a name: titles stay as they are, words of our own beside them are translated. @param {string} text */
+export const cite = (text) => say(text, true);
+
+/** The same as plain text, for a list of short phrases or where only text can stand. @param {string} text @returns {string} */
+export function phrases(text) {
+  if (language === "en") return text;
+  const plain = (/** @type {any[]} */ pieces) => pieces.flat(9).map((piece) => piece.textContent ?? piece).join("");
+  return plain(known(text) ?? [text.split(LIST).map((part) => plain(known(part) ?? [part])).join("，")]);
+}
+
+/** A mark of punctuation as the language has it, with the space that follows; no mark: what stands between two sentences. @param {":" | ";" | "," | ""} mark */
+export const point = (mark) => (language === "en" ? `${mark} ` : { ":": "：", ";": "；", ",": "，", "": "" }[mark]);
 
 /** A name the engine gives, in the reader's language where there is a word for it. @param {string} prefix @param {string} name */
 export const named = (prefix, name) => (has(`${prefix}.${name}`) ? t(`${prefix}.${name}`) : name);
@@ -74,9 +126,18 @@ export function nodes(text, values = {}) {
       const name = /^\{(\w+)\}$/.exec(piece)?.[1], marked = /^\[\[(\w+)\|(.+)\]\]$/.exec(piece);
       return marked ? term(marked[1], marked[2]) : name && name in values ? values[name] : piece;
     });
-    return strong ? [h("strong", {}, ...found)] : found;
+    const glued = language === "zh" ? together(found) : found;
+    return strong ? [h("strong", {}, ...glued)] : glued;
   });
 }
+
+const MARKS = /^[，。：；、）？！]+/, figure = (/** @type {any} */ piece) => Boolean(piece?.classList?.contains("num"));
+/** A figure that opens its working is a box to the browser, which would begin a line with the mark after it. @param {any[]} pieces @returns {any[]} */
+const together = (pieces) => pieces.map((piece, i) => {
+  if (typeof piece === "string") return figure(pieces[i - 1]) ? piece.replace(MARKS, "") : piece;
+  const mark = figure(piece) && typeof pieces[i + 1] === "string" && MARKS.exec(pieces[i + 1]);
+  return mark ? h("span", { class: "nowrap" }, piece, mark[0]) : piece;
+});
 
 /** Put the words of the language into everything that carries a key. */
 export function translatePage() {

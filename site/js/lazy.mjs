@@ -3,7 +3,7 @@
 
 import { readPalette } from "./charts.mjs";
 import { fill, h } from "./dom.mjs";
-import { addWords, language, t } from "./i18n.mjs";
+import { addWords, language, rich, say, t } from "./i18n.mjs";
 
 /** @param {string} path @returns {Promise<any>} */
 async function json(path) {
@@ -58,7 +58,7 @@ export function lazyTab(page, id) {
       if (!panel.hidden) made.open(panel);
     } catch (error) {
       soon = null;
-      fill(panel, h("p", { class: "error" }, t("view.failed", { why: /** @type {Error} */ (error).message })), h("button", { type: "button", class: "quiet", onclick: () => open(panel) }, t("retry")));
+      fill(panel, h("p", { class: "error" }, ...rich("view.failed", { why: say(/** @type {Error} */ (error).message) })), h("button", { type: "button", class: "quiet", onclick: () => open(panel) }, t("retry")));
     }
   };
   return { id, open, update: (panel) => (made ? (made.update ?? made.open)(panel) : undefined) };

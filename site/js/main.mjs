@@ -9,7 +9,7 @@ import { $, debounce, h, toast } from "./dom.mjs";
 import { Engine } from "./engine.mjs";
 import { explainOnClick, openExplanation } from "./explain.mjs";
 import { Question } from "./fields.mjs";
-import { language, t, useEnglish, useLanguage } from "./i18n.mjs";
+import { language, phrases, t, useEnglish, useLanguage } from "./i18n.mjs";
 import { firstOf, showLever } from "./lever.mjs";
 import { keepOffline } from "./offline.mjs";
 import { showGlosses } from "./gloss.mjs";
@@ -85,7 +85,7 @@ const address = new Address(state, {
   open: async (fragment) => { await ready; return engine.ask("from_link", { fragment }); },
   opened: (said) => { notices = [...new Set(said)]; showTrouble(); },
   failed: (why) => {
-    notices = [t("link.bad", { why })];
+    notices = [t("link.bad", { why: phrases(why) })];
     if (outcome.form === state.form) stale(outcome.why);
     else if (engine.ready) ask();
     show();
@@ -93,7 +93,7 @@ const address = new Address(state, {
 });
 const announce = debounce(() => { $("summary").textContent = sentence.text(); }, 900);
 
-const tryLever = (/** @type {any} */ row) => { state.set(row.change, { push: true }); toast(t("applied", { what: row.title }), t("undo"), () => state.undo()); };
+const tryLever = (/** @type {any} */ row) => { state.set(row.change, { push: true }); toast(t("applied", { what: phrases(row.title) }), t("undo"), () => state.undo()); };
 const nameLever = debounce(async () => {
   const form = state.form;
   try {
@@ -158,7 +158,7 @@ state.addEventListener("change", () => {
 
 /** @param {string} name @param {boolean} [keep] */
 async function setLanguage(name, keep = true) {
-  try { await useLanguage(name, build.app); } catch (error) { return toast(String(error)); }
+  try { await useLanguage(name, build.app); } catch (error) { return toast(phrases(/** @type {Error} */ (error).message)); }
   $("language").value = language;
   if (keep) { state.page.lang = language === "en" ? /** @type {any} */ (undefined) : language; state.writeAddress(); }
   question.draw();

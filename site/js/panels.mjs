@@ -3,7 +3,7 @@
 
 import { bound } from "./answer.mjs";
 import { h, fill, number } from "./dom.mjs";
-import { named, rich, t } from "./i18n.mjs";
+import { cite, named, point, rich, say, t } from "./i18n.mjs";
 import { lazyPart } from "./lazy.mjs";
 import { segmented, table } from "./tabs.mjs";
 
@@ -20,14 +20,14 @@ export function operatorsTab(latest, build, state) {
     return table({
       caption: t("tab.operators"), rows, sorted: { by, up }, onsort: (next) => { up = next === by ? !up : next === 0; by = next; draw(panel); },
       columns: columns.map(([key, sort]) => ({ key: String(key), sort: sort === undefined ? undefined : Number(sort), num: key !== "name" && key !== "bound", label: t(`op.${key}`) })),
-      cell: (row, key) => (key === "name" ? h("span", {}, row.name, " ", h("small", {}, named("group", row.group))) : key === "bound" ? bound(row.bound)
+      cell: (row, key) => (key === "name" ? h("span", {}, say(row.name), " ", h("small", {}, named("group", row.group))) : key === "bound" ? bound(row.bound)
         : key === "share" ? h("span", { class: "share" }, h("i", { class: row.bound, style: { width: `${100 * row.width}%` } }), h("span", {}, row.share)) : key === "time" ? number(`op.${phase}.${row.order}`, row.time, t("figure.open")) : row[key]),
     });
   };
   const drawn = (/** @type {HTMLElement} */ panel, /** @type {any[]} */ all) => {
     if (drawing) return drawing.graph(all);
     lazyPart(build, "graph").then((module) => { drawing = module; if (as === "graph") draw(panel); })
-      .catch((error) => { if (as === "graph") fill(panel.querySelector(".drawn"), h("p", { class: "error" }, t("view.failed", { why: error.message }))); });
+      .catch((error) => { if (as === "graph") fill(panel.querySelector(".drawn"), h("p", { class: "error" }, ...rich("view.failed", { why: say(error.message) }))); });
     return h("p", { class: "hint" }, t("view.loading"));
   };
   const draw = (/** @type {HTMLElement} */ panel) => {
@@ -84,10 +84,10 @@ export function methodTab(latest) {
     const pairs = (/** @type {[string, any][]} */ list) => h("dl", { class: "facts" }, list.filter(([, v]) => v && v !== "–").map(([key, value]) => h("div", {}, h("dt", {}, key.startsWith("peak ") ? t("fact.peak", { format: key.slice(5) }) : t(`fact.${key}`)), h("dd", {}, value))));
     fill(panel, h("div", { class: "prose" }, ["roof", "pass", "limit", "expected", "serving", "not"].map((key) => h("p", {}, ...rich(`method.${key}`)))),
       h("div", { class: "two-tables" },
-        h("section", {}, h("h3", {}, m.name), pairs([["family", m.family], ["total", m.total], ["active", m.moe ? m.active : ""], ["layers", m.layers], ["weights", number("weights", m.weights, t("figure.open"))], ["bits", m.bits], ["kv", m.kv], ["kv_beyond", m.kv_bound?.beyond], ["state", m.state], ["max_context", m.max_context], ["source", m.source]]),
+        h("section", {}, h("h3", {}, m.name), pairs([["family", m.family], ["total", m.total], ["active", m.moe ? m.active : ""], ["layers", m.layers], ["weights", number("weights", m.weights, t("figure.open"))], ["bits", m.bits], ["kv", m.kv], ["kv_beyond", m.kv_bound?.beyond], ["state", m.state], ["max_context", m.max_context], ["source", cite(m.source)]]),
           m.assumed.length ? h("p", { class: "hint" }, t("fact.assumed"), " ", m.assumed.map((/** @type {any} */ a) => `${a.field} = ${a.value}`).join(", ")) : null),
-        h("section", {}, h("h3", {}, c.name), pairs([...c.peaks.map((/** @type {any} */ p) => [`peak ${p.format.toUpperCase()}`, p.value]), ["bandwidth", c.bandwidth], ["memory", c.memory], ["ridge", number("ridge", c.ridge, t("figure.open"))], ["link", c.link === "–" ? "" : `${c.link}, ${c.link_rate}`], ["grade", c.grade],
-          ["source", c.url ? h("a", { href: c.url, rel: "noopener noreferrer", target: "_blank" }, c.source) : c.source], ["retrieved", c.retrieved], ["note", c.note]]))));
+        h("section", {}, h("h3", {}, c.name), pairs([...c.peaks.map((/** @type {any} */ p) => [`peak ${p.format.toUpperCase()}`, p.value]), ["bandwidth", c.bandwidth], ["memory", c.memory], ["ridge", number("ridge", c.ridge, t("figure.open"))], ["link", c.link === "–" || c.link === "none" ? "" : [cite(c.link), point(","), c.link_rate]], ["grade", named("grade", c.grade)],
+          ["source", c.url ? h("a", { href: c.url, rel: "noopener noreferrer", target: "_blank" }, cite(c.source)) : cite(c.source)], ["retrieved", c.retrieved], ["note", say(c.note)]]))));
   };
   return { id: "method", open: draw };
 }

@@ -3,7 +3,7 @@
 // never loses its place; only the part that tells the answer is written anew.
 
 import { $, h, fill, mark, number, put } from "./dom.mjs";
-import { rich, t } from "./i18n.mjs";
+import { phrases, point, rich, t } from "./i18n.mjs";
 
 /** @typedef {import("./state.mjs").State} State */
 
@@ -32,7 +32,7 @@ export class Sentence {
     this.weights = h("select", { id: "s-weights", "aria-label": t("field.weights"), onchange: () => state.set({ weights: this.weights.value }) });
     this.requests = h("span");
     const weights = h("span", { class: "inline over" }, this.weightsText, this.weights);
-    fill($("sentence"), h("span", { class: "ask" }, ...rich("sentence.question", { ...this.controls, devices: h("span", { class: "nowrap" }, this.controls.devices, "\u00a0×"), weights, requests: this.requests })), " ", this.tell);
+    fill($("sentence"), h("span", { class: "ask" }, ...rich("sentence.question", { ...this.controls, devices: h("span", { class: "nowrap" }, this.controls.devices, "\u00a0×"), weights, requests: this.requests })), point(""), this.tell);
     this.show();
   }
 
@@ -60,12 +60,12 @@ export class Sentence {
   /** Tell the answer. @param {any} result */
   answer(result) {
     const parts = result.view.headline;
-    this.autoWeights = parts.weights;
+    this.autoWeights = phrases(parts.weights);
     this.weightsText.textContent = this.shownWeights(this.weights.selectedOptions[0]?.textContent ?? "");
     const key = parts.bound ? `sentence.ok.${parts.bound}` : `sentence.${parts.state}`;
     const role = parts.bound ?? "misfit";
     const values = Object.fromEntries(Object.entries(parts).map(([k, v]) => [k, WORKING[k] ? number(WORKING[k], String(v), t("figure.open")) : h("span", { class: "num" }, String(v))]));
-    const verdict = h("span", { class: `verdict ${role}` }, mark(role), " ", t(`bound.${role}`));
+    const verdict = h("span", { class: `verdict ${role}` }, mark(role), point(""), t(`bound.${role}`));
     fill(this.tell, ...rich(parts.single && parts.bound ? `${key}.single` : key, { ...values, verdict }));
   }
 

@@ -4,7 +4,7 @@
 import { bound } from "./answer.mjs";
 import { Chart } from "./charts.mjs";
 import { h, fill } from "./dom.mjs";
-import { named, rich, say, t } from "./i18n.mjs";
+import { named, point, rich, say, t } from "./i18n.mjs";
 import { PRESETS, presetOf } from "./presets.mjs";
 import { segmented, table } from "./tabs.mjs";
 
@@ -20,7 +20,7 @@ async function study(page, panel, method, params, draw) {
     const result = await page.engine.ask(method, params);
     if (panel.dataset.asked === key && !panel.hidden) draw(result);
   } catch (error) {
-    if (panel.dataset.asked === key) fill(panel, h("p", { class: "error" }, /** @type {Error} */ (error).message));
+    if (panel.dataset.asked === key) fill(panel, h("p", { class: "error" }, say(/** @type {Error} */ (error).message)));
   }
   if (panel.dataset.asked === key) panel.classList.remove("busy");
 }
@@ -37,7 +37,7 @@ export function sweepTab(page) {
 
   async function draw(/** @type {any} */ result) {
     const fitting = result.rows.filter((/** @type {any} */ r) => r.fits), here = result.rows.find((/** @type {any} */ r) => r.here);
-    fill(finding, ...rich(`sweep.${axis}`), " ", h("span", {}, fitting.length < result.rows.length ? t("sweep.unfit", { n: result.rows.length - fitting.length }) : ""));
+    fill(finding, ...rich(`sweep.${axis}`), point(""), h("span", {}, fitting.length < result.rows.length ? t("sweep.unfit", { n: result.rows.length - fitting.length }) : ""));
     fill(rows, table({ caption: t(`sweep.axis.${axis}`), rows: result.rows.map((/** @type {any} */ r) => ({ ...r, ...r.text, className: r.here ? "here" : "" })),
       columns: [{ key: "label", label: t(`sweep.axis.${axis}`), num: true }, { key: "user", label: t("figure.user"), num: true }, { key: "total", label: t("figure.total"), num: true }, { key: "ttft", label: t("figure.ttft"), num: true }, { key: "tpot", label: t("figure.tpot"), num: true }, { key: "utilisation", label: t("row.compute"), num: true }, { key: "memory", label: t("figure.memory"), num: true }, { key: "bound", label: t("op.bound") }],
       cell: (row, key) => (key === "bound" ? bound(row.fits ? row.bound : "misfit") : key === "label" ? h("button", { type: "button", class: "link num", onclick: () => page.state.set({ [axis]: String(row.x) }) }, row.label) : row[key] ?? "–") }));

@@ -2,7 +2,7 @@
 // Capability against cost: published scores of models beside what they cost on the question's chip under its load.
 
 import { fill, h } from "../dom.mjs";
-import { rich, t } from "../i18n.mjs";
+import { phrases, rich, t } from "../i18n.mjs";
 import { segmented, table } from "../tabs.mjs";
 import { failed, figure, newest } from "./common.mjs";
 import { Curve, apart } from "./curve.mjs";
@@ -31,7 +31,7 @@ export function capability(page) {
     }
     fill(place, table({ caption: t("explore.part.capability"), rows: found.rows.map((/** @type {any} */ r) => ({ ...r, className: r.frontier ? "here" : "" })),
       columns: [{ key: "name", label: t("measured.model") }, { key: "score", label: found.benchmark, num: true }, { key: "active", label: t("capability.active"), num: true }, { key: "devices", label: t("field.devices"), num: true }, { key: "price", label: t("capability.price.short"), num: true }, { key: "tpot", label: t("figure.tpot"), num: true }, { key: "source", label: t("fact.source") }],
-      cell: (row, k) => (k === "name" ? h("span", { class: "wide" }, row.name, row.reasoning ? h("small", { class: "block" }, t("capability.reasons")) : null) : k === "source" ? h("a", { href: row.url, target: "_blank", rel: "noopener noreferrer", title: row.how }, row.by) : k === "devices" ? row.devices ?? t("capability.none") : row[k]) }));
+      cell: (row, k) => (k === "name" ? h("span", { class: "wide" }, row.name, row.reasoning ? h("small", { class: "block" }, t("capability.reasons")) : null) : k === "source" ? h("a", { href: row.url, target: "_blank", rel: "noopener noreferrer", title: phrases(row.how) }, row.by) : k === "devices" ? row.devices ?? t("capability.none") : row[k]) }));
   }
 
   const build = () => [h("p", { class: "hint" }, t("capability.hint")), segmented(t("capability.against"), ["price", "active"].map((id) => ({ id, text: t(`capability.${id}`) })), against, (id) => { against = id; page.redraw(); }), chart.whole, place];

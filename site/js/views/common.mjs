@@ -2,7 +2,7 @@
 // What several views share: asking Python without a queue building up, fields bound to the question, figures and lists.
 
 import { fill, h, put } from "../dom.mjs";
-import { t } from "../i18n.mjs";
+import { say, t } from "../i18n.mjs";
 
 /**
  * A way to ask in which only the newest question counts: one is in flight, one waits, those between are dropped (null).
@@ -96,4 +96,4 @@ export function save(name, text, type) {
 }
 
 /** A problem, said where the answer would stand. @param {Element} place @param {unknown} error */
-export const failed = (place, error) => fill(place, h("p", { class: "error" }, /** @type {Error} */ (error).message));
+export const failed = (place, error) => fill(place, h("p", { class: "error" }, say(/** @type {Error} */ (error).message)));

@@ -27,7 +27,7 @@ export function found(page, { open, csv, choose }) {
   const brush = h("button", { type: "button", class: "chip", "aria-pressed": "false", onclick: () => { brushing = !brushing; brush.setAttribute("aria-pressed", String(brushing)); if (curve.doc) curve.model("brush").active = brushing; } });
   const num = (/** @type {any} */ v) => h("span", { class: "num" }, String(v));
   /** A configuration's name, which opens it in the calculator. @param {string} title @param {number[]} at */
-  const opener = (title, at) => h("button", { type: "button", class: "link wide", title: t("explore.open"), "aria-label": `${t("explore.open")}: ${title}`, onclick: () => open(at) }, phrases(title));
+  const opener = (title, at) => h("button", { type: "button", class: "link wide", title: t("explore.open"), "aria-label": `${t("explore.open")}: ${phrases(title)}`, onclick: () => open(at) }, phrases(title));
   const headed = (/** @type {string} */ text) => h("span", { class: "sr" }, text);
 
   /** @param {any} now */

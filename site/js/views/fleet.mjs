@@ -2,7 +2,7 @@
 // A fleet: chips and money for a mix of requests, from a preset or a small CSV.
 
 import { fill, h } from "../dom.mjs";
-import { rich, say, t } from "../i18n.mjs";
+import { phrases, rich, say, t } from "../i18n.mjs";
 import { table } from "../tabs.mjs";
 import { newest } from "./common.mjs";
 
@@ -35,7 +35,7 @@ export function fleet(page, asks, keep) {
   function show(found) {
     const keys = ["title", "layout", "replicas", "batch", "weights", "per_hour", "watts", "busy", "tpot", "ttft"], best = found.rows[0];
     fill(place, h("p", { class: "lead" }, ...(best ? rich("fleet.told", { title: h("strong", {}, best.text.title), per_hour: h("span", { class: "num" }, best.text.per_hour), rate: h("span", { class: "num" }, found.rate), headroom: h("span", { class: "num" }, found.headroom) }) : [t("explore.nothing")])),
-      table({ caption: t("fleet.mix"), rows: found.mix, columns: [{ key: "name", label: t("fleet.class") }, { key: "rate", label: t("fleet.rate"), num: true }, { key: "prompt", label: t("field.prompt"), num: true }, { key: "output", label: t("field.output"), num: true }] }),
+      table({ caption: t("fleet.mix"), rows: found.mix, columns: [{ key: "name", label: t("fleet.class") }, { key: "rate", label: t("fleet.rate"), num: true }, { key: "prompt", label: t("field.prompt"), num: true }, { key: "output", label: t("field.output"), num: true }], cell: (row, k) => (k === "name" && get("mix") !== "own" ? say(row.name) : row[k]) }),
       h("h3", {}, t("explore.best")), table({ caption: t("explore.best"), rows: found.rows.slice(0, most), columns: keys.map((k) => ({ key: k, label: t(`fleet.column.${k}`), num: !["title", "layout", "weights"].includes(k) })),
         cell: (row, k) => (k === "title" ? h("button", { type: "button", class: "link wide", title: t("explore.open"), "aria-label": `${t("explore.open")}: ${row.text.title}`, onclick: () => openScenario(row.fragment) }, row.text.title) : row.text[k]) }),
       found.rows.length > most ? h("button", { type: "button", class: "quiet", onclick: () => { most += 50; show(found); } }, t("measured.more", { n: found.rows.length - most })) : null,
@@ -54,7 +54,7 @@ export function fleet(page, asks, keep) {
     paste.hidden = get("mix") !== "own";
     const choose = (/** @type {any} */ e) => { paste.hidden = e.target.value !== "own"; set("mix", e.target.value); };
     fill(mixField, h("label", { for: "fleet-mix" }, t("fleet.mix")), h("select", { id: "fleet-mix", onchange: choose },
-      mixes.map((m) => h("option", { value: m.id, selected: get("mix") === m.id }, say(m.name).textContent ?? say(m.name))), h("option", { value: "own", selected: get("mix") === "own" }, t("fleet.own"))));
+      mixes.map((m) => h("option", { value: m.id, selected: get("mix") === m.id }, phrases(m.name))), h("option", { value: "own", selected: get("mix") === "own" }, t("fleet.own"))));
   }
 
   function build() {

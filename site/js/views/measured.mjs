@@ -2,7 +2,7 @@
 // Measured: the shipped measurements beside what the calculator says of them, and a measurement of one's own under the roof.
 
 import { fill, h } from "../dom.mjs";
-import { rich, say, t } from "../i18n.mjs";
+import { cite, point, rich, say, t } from "../i18n.mjs";
 import { data } from "../lazy.mjs";
 import { segmented, table } from "../tabs.mjs";
 import { facts, failed, figure, partOf, save } from "./common.mjs";
@@ -60,8 +60,8 @@ export function view(page) {
 
   /** @param {number} i @param {boolean} [short] the word for a source in place of its name */
   const link = (i, short) => {
-    const words = short ? t("fact.source") : column("source")[i], whole = short ? `${words}: ${column("source")[i]}` : null;
-    return column("url")[i] ? h("a", { href: column("url")[i], target: "_blank", rel: "noopener noreferrer", title: whole, "aria-label": whole }, words) : column("source")[i];
+    const words = short ? t("fact.source") : column("source")[i], whole = short ? `${words}${point(":")}${column("source")[i]}` : null;
+    return column("url")[i] ? h("a", { href: column("url")[i], target: "_blank", rel: "noopener noreferrer", title: whole, "aria-label": whole, lang: short ? null : "en" }, words) : h("span", { lang: "en" }, column("source")[i]);
   };
 
   function drawPicked() {
@@ -69,8 +69,8 @@ export function view(page) {
     if (i === null) return fill(places.one, h("p", { class: "hint" }, t("measured.pick")));
     fill(places.one, h("h3", {}, `${name("model", column("model")[i])}, ${column("chips")[i]} × ${name("chip", column("chip")[i])}, ${column("engine")[i]}`), facts([
       [t("measured.said"), column("said")[i]], [t("measured.kind"), name("kind", column("kind")[i])], [t("measured.time"), column("text")[i]], [t("measured.limit"), `${column("limit_text")[i]} (${column("of_limit")[i]})`],
-      ...(column("expected")[i] === null ? [] : [[t("measured.expected"), `${column("expected_text")[i]} (${column("off")[i]})`]]), [t("field.weights"), column("weights")[i]], [t("measured.batching"), column("batching")[i]],
-      [t("measured.version"), column("version")[i] || "–"], [t("measured.note"), [column("note")[i], column("assumed")[i]].filter(Boolean).join("; ") || "–"], [t("fact.source"), link(i)], [t("measured.date"), column("date")[i]]].map(([k, v]) => [k, v])),
+      ...(column("expected")[i] === null ? [] : [[t("measured.expected"), `${column("expected_text")[i]} (${column("off")[i]})`]]), [t("field.weights"), column("weights")[i]], [t("measured.batching"), cite(column("batching")[i])],
+      [t("measured.version"), column("version")[i] || "–"], [t("measured.note"), [column("note")[i], column("assumed")[i]].filter(Boolean).flatMap((text, k) => [k ? point(";") : "", cite(text)])], [t("fact.source"), link(i)], [t("measured.date"), column("date")[i]]].map(([k, v]) => [k, v])),
       h("div", { class: "row" }, h("button", { type: "button", class: "quiet", id: "measured-open", onclick: () => openScenario(/** @type {number} */ (i)) }, t("measured.open"))));
   }
 
@@ -78,7 +78,7 @@ export function view(page) {
     const found = rows(), xs = found.map((/** @type {number} */ i) => column(basis)[i]), ys = found.map((/** @type {number} */ i) => column("measured")[i]);
     const main = chart(residual ? "residuals" : "measured"), what = t(`measured.${basis}.short`);
     fill(places.finding, h("p", {}, ...rich(`measured.told.${basis}`, Object.fromEntries(Object.entries(all.summary).map(([k, v]) => [k, h("span", { class: "num" }, v)])))));
-    fill(main.finding, t("measured.shown", { n: found.length, of: column("id").length }), " ", ...rich(`measured.finding.${residual ? "residuals" : "points"}.${basis}`));
+    fill(main.finding, t("measured.shown", { n: found.length, of: column("id").length }), point(""), ...rich(`measured.finding.${residual ? "residuals" : "points"}.${basis}`));
     if (found.length) {
       const lines = [1, ...(basis === "limit" ? [2, 5] : [0.5, 2])], low = Math.min(...xs) / 2, high = Math.max(...xs) * 2;
       const points = found.map((/** @type {number} */ i, /** @type {number} */ k) => ({ x: residual ? ys[k] : xs[k], y: residual ? ys[k] / xs[k] : ys[k], ...LOOKS[column("kind")[i]], size: i === picked ? 14 : 7, alpha: i === picked ? 1 : 0.55,

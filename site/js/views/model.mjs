@@ -3,7 +3,7 @@
 // checkpoint to check the model's size with. Python reads them all; what it refuses is explained and nothing is lost.
 
 import { $, h, fill, sheet, toast } from "../dom.mjs";
-import { say, t } from "../i18n.mjs";
+import { phrases, point, say, t } from "../i18n.mjs";
 import { SHOWN, decoded, takeLong } from "./common.mjs";
 import { ask, modelId } from "./hub.mjs";
 
@@ -36,7 +36,7 @@ export function open(page, given) {
   /** Let Python read a text; a config becomes the model, a saved answer the question, an index is compared with the model of now. @param {string} text */
   async function takeText(text, stay = false) {
     const result = await page.engine.ask("parse_config", { text, read_as: readAs.value.trim(), form: page.state.form });
-    if (result.index) return void fill(finding, say(result.index.text), ...result.index.notes.flatMap((/** @type {string} */ note) => [" ", say(note)]));
+    if (result.index) return void fill(finding, say(result.index.text), ...result.index.notes.flatMap((/** @type {string} */ note) => [point(""), say(note)]));
     if (result.form) {
       page.state.replace(result.form, { push: true });
       toast(t("paste.saved"), t("undo"), () => page.state.undo());
@@ -72,9 +72,9 @@ export function open(page, given) {
 
 /** Make what Python read the model of the question. @param {any} page @param {any} result @param {string} config @param {string} [readAs] */
 function takeModel(page, result, config, readAs = "") {
-  page.question.pastedName = `${result.title ?? result.model.family} · ${result.model.detail}`;
+  page.question.pastedName = `${result.title ?? result.model.family} · ${phrases(result.model.detail)}`;
   page.state.set({ config, model: "pasted", read_as: readAs, weights: "", activations: "", kv: "", tp: "", pp: "", ep: "", dp: "" }, { push: true });
-  toast(/** @type {any} */ ([t("paste.done", { name: page.question.pastedName }), ...(result.notes ?? []).flatMap((/** @type {string} */ note) => [" ", say(note)])]), t("undo"), () => page.state.undo());
+  toast(/** @type {any} */ ([t("paste.done", { name: page.question.pastedName }), ...(result.notes ?? []).flatMap((/** @type {string} */ note) => [point(""), say(note)])]), t("undo"), () => page.state.undo());
 }
 
 /** @param {File} file */

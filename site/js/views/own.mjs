@@ -55,8 +55,8 @@ export function own(page) {
           : key === "verdict" ? h("span", { class: "wide" }, say(row.verdict), row.culprits.length ? h("details", {}, h("summary", {}, t("own.culprits")), h("ol", { class: "plain" }, row.culprits.map((/** @type {string} */ c) => h("li", {}, say(c))))) : null)
             : key === "open" ? h("button", { type: "button", class: "quiet", "aria-label": `${t("measured.open")}: ${row.value}`, onclick: () => openScenario(row.fragment) }, t("measured.open.short")) : row[key]) }),
       found.more ? h("p", { class: "hint" }, t("own.more", { n: found.more })) : null,
-      found.warnings.length ? h("ul", { class: "hint plain" }, found.warnings.map((/** @type {string} */ w) => h("li", { lang: "en" }, w))) : null,
-      found.facts.length ? h("details", { class: "table-behind" }, h("summary", {}, t("own.facts")), facts(found.facts.map((/** @type {any} */ f) => [f.name, f.value]))) : null);
+      found.warnings.length ? h("ul", { class: "hint plain" }, found.warnings.map((/** @type {string} */ w) => h("li", {}, say(w)))) : null,
+      found.facts.length ? h("details", { class: "table-behind" }, h("summary", {}, t("own.facts")), h("div", { lang: "en" }, facts(found.facts.map((/** @type {any} */ f) => [f.name, f.value])))) : null);
     if (found.chart) draw(found.chart, rows.filter((/** @type {any} */ r) => r.x && r.y));
   }
 

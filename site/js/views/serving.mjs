@@ -4,7 +4,7 @@
 
 import { bound } from "../answer.mjs";
 import { debounce, fill, h, toast } from "../dom.mjs";
-import { named, rich, say, t } from "../i18n.mjs";
+import { cite, named, point, rich, say, t } from "../i18n.mjs";
 import { segmented, table } from "../tabs.mjs";
 import { bar, failed, fields, figure, facts, newest, partOf } from "./common.mjs";
 import { Curve, apart, around } from "./curve.mjs";
@@ -81,13 +81,13 @@ export function view(page) {
       fill(places.money, m.rows.length ? twoColumns(m.rows, "money", t("serving.money")) : h("p", { class: "hint" }, t(m.known ? "serving.untimed" : "explain.cost.unknown")),
         h("div", { class: "two-tables" }, facts([[t("money.per_hour"), m.per_hour], [t("money.flops"), m.flops], [t("money.bytes"), m.bytes]]),
           m.even ? h("p", {}, ...rich(m.even.reachable ? "money.even" : "money.never", nums(m.even))) : h("p", { class: "hint" }, t("money.even.hint"))),
-        m.source ? h("p", { class: "hint" }, t("fact.source"), ": ", m.source === "given" ? t("money.given") : say(m.source)) : null);
+        m.source ? h("p", { class: "hint" }, t("fact.source"), point(":"), m.source === "given" ? t("money.given") : cite(m.source)) : null);
       fill(places.energy, !e.known ? h("p", { class: "hint" }, t("energy.unknown")) : [h("p", {}, ...rich("energy.told", nums(e))), bar(e.parts, (key) => t(`energy.${key}`), "energy"),
         h("div", { class: "two-tables" }, table({ caption: t("serving.energy"), rows: e.parts, columns: [{ key: "key", label: t("memory.part") }, { key: "text", label: t("energy.per_token"), num: true }, { key: "share", label: t("op.share"), num: true }],
           cell: (row, key) => (key === "key" ? h("span", {}, h("i", { class: `swatch energy-${row.key}`, "aria-hidden": "true" }), " ", t(`energy.${row.key}`)) : row[key]) }),
         facts([[t("energy.input"), e.input], [t("energy.watts"), e.watts], [t("energy.flops"), e.flops], [t("energy.bytes"), e.bytes], [t("energy.pj"), `${e.pj_per_byte} pJ/B`]])),
         table({ caption: t("energy.groups"), rows: e.groups, columns: [{ key: "group", label: t("op.group") }, { key: "dram", label: t("energy.dram"), num: true }, { key: "compute", label: t("energy.compute"), num: true }], cell: (row, key) => (key === "group" ? named("group", row.group) : row[key]) }),
-        h("p", { class: "hint" }, t("fact.source"), ": ", [e.dram_source, e.compute_source].filter(Boolean).flatMap((text, i) => [i ? "; " : "", say(text)]))]);
+        h("p", { class: "hint" }, t("fact.source"), point(":"), [e.dram_source, e.compute_source].filter(Boolean).flatMap((text, i) => [i ? point(";") : "", cite(text)]))]);
     },
     experts(r) {
       for (const name of ["experts", "placement"]) charts[name].whole.hidden = !r.experts;
