@@ -4,7 +4,7 @@
 
 import { bound } from "../answer.mjs";
 import { h } from "../dom.mjs";
-import { named, t } from "../i18n.mjs";
+import { named, say, t } from "../i18n.mjs";
 
 /** @typedef {{name: string, group: string, count: string, bound: string, time: string, share: string, width: number, order: number}} Operator */
 /** @typedef {{kind: "step" | "thin" | "sum", rows: Operator[]}} Step */
@@ -35,13 +35,13 @@ export function layer(rows) {
 
 /** @param {Operator} row @param {number} most width of the longest bar */
 const box = (row, most) => h("li", { class: `op ${row.bound}` },
-  h("span", { class: "op-name" }, row.name.split(".").at(-1), " ", h("small", {}, `× ${row.count}`)),
+  h("span", { class: "op-name" }, say(row.name.split(".").at(-1) ?? ""), " ", h("small", {}, `× ${row.count}`)),
   h("span", { class: "op-time num" }, row.time, " ", h("small", {}, row.share)),
   h("span", { class: "op-bound" }, bound(row.bound)),
   h("i", { class: "op-bar", "aria-hidden": "true", style: { width: `${Math.max(1, (100 * row.width) / most)}%` } }));
 
 /** @param {Operator} row */
-const thin = (row) => h("li", { class: `op thin ${row.bound}` }, row.name, " ", h("small", {}, t("graph.together", { share: row.share })));
+const thin = (row) => h("li", { class: `op thin ${row.bound}` }, say(row.name), " ", h("small", {}, t("graph.together", { share: row.share })));
 
 /** @param {Operator[]} rows of one phase @returns {HTMLElement} */
 export function graph(rows) {
