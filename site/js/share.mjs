@@ -2,7 +2,7 @@
 // Sharing and saving: the link, the same question for Python and the command line, the answer as files, the chart as a picture.
 
 import { $, h, sheet, toast } from "./dom.mjs";
-import { t } from "./i18n.mjs";
+import { say, t } from "./i18n.mjs";
 import { presetOf } from "./presets.mjs";
 import { joinFragment } from "./state.mjs";
 
@@ -50,7 +50,7 @@ export async function openShare(page) {
       h("div", { class: "row labelled", role: "group", "aria-labelledby": "share-copy" }, h("span", { id: "share-copy" }, t("copy")), button(`${t("copy")} JSON`, () => copy(files.json)), button(`${t("copy")} CSV`, () => copy(files.csv))),
       h("p", { class: "hint" }, t("share.again")));
   } catch (error) {
-    rest.replaceChildren(h("p", { class: "error" }, /** @type {Error} */ (error).message));
+    rest.replaceChildren(h("p", { class: "error" }, say(/** @type {Error} */ (error).message)));
   }
 }
 

@@ -137,3 +137,14 @@ def test_a_pinned_question_that_cannot_be_is_said(page):
     until(page, "document.querySelector('#panel-compare .error')?.innerText.includes('-5')")
     settled(page)
     assert page.locator("#panel-compare .solid").is_visible() and "compare.batch" not in page.url
+
+
+def test_a_refused_question_leaves_the_lesson(page):
+    page.click("#tab-learn")
+    page.wait_for_selector("#lesson-title")
+    title = page.inner_text("#lesson-title")
+    edit(page, "#f-prompt", "8k1")
+    page.click("#tab-time")
+    page.click("#tab-learn")
+    page.wait_for_timeout(400)
+    assert page.inner_text("#lesson-title") == title

@@ -78,7 +78,8 @@ export function view(page) {
     choose(lesson);
   }
 
-  const said = (/** @type {unknown} */ error) => fill(panel, h("p", { class: "error" }, /** @type {Error} */ (error).message));
+  /** A question that is refused is said where it is asked; the lesson stays. @param {any} error */
+  const said = (error) => error.kind !== "input" && fill(panel, h("p", { class: "error" }, /** @type {Error} */ (error).message));
 
   function drawLesson() {
     const at = lessons.indexOf(lesson), told = words(lesson), running = on?.lesson === lesson, field = lesson.knob.field;
