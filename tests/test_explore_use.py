@@ -302,7 +302,7 @@ def test_what_matters_is_what_physics_says():
             sensitivity(Scenario(), **bad)
     with pytest.raises(InputError, match="does not fit"):
         sensitivity(Scenario(model="llama-3.1-405b"))
-    with pytest.raises(InputError, match="usd-per-hour"):
+    with pytest.raises(InputError, match="usd_per_hour"):
         sensitivity(Scenario(hardware="gb200"))
 
 

@@ -110,6 +110,7 @@ def layout(chart: Chart) -> dict:
             "align": [t[4] for t in labels],
             "angle": [math.radians(t[5]) for t in labels],
         },
+        "field_labels": dict.fromkeys(("x", "y", "text", "color", "align", "dx"), []),  # the page's; a file has its caption
         "ceilings": {
             "xs": [[c[0], c[1]] for c in ceilings],
             "ys": [[c[2], c[2]] for c in ceilings],
