@@ -89,11 +89,18 @@ def model_label(report: dict) -> str:
 def view(report: dict) -> dict:
     """All texts and tables of the page for one Report's dict."""
     return {
-        "headline": headline(report), "figures": figures(report), "points": points(report),
+        "headline": headline(report), "ways": ways(report), "figures": figures(report), "points": points(report),
         "operators": {name: operators(report, name) for name in ("prefill", "decode")},
         "time": {name: time_groups(report, name) for name in ("prefill", "decode")},
         "memory": memory(report), "facts": facts(report), "warnings": report["warnings"],
     }
+
+
+def ways(report: dict) -> list:
+    """What would fit in place of a question that does not: [{"text", "change": the form's fields}], three at most, more chips last."""
+    found = report["memory"].get("ways") or []
+    return [{"text": w["text"][:1].upper() + w["text"][1:], "change": {k: "" if v is None else str(v) for k, v in w["change"].items()}}
+            for w in (found if len(found) <= 3 else [*found[:2], found[-1]])]
 
 
 def format_label(name: str) -> str:

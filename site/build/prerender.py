@@ -46,7 +46,7 @@ def main() -> None:
     result = {
         "version": call("ping")["version"], "bokeh": {"version": bokeh.__version__, "js": str(Path(bokeh.__file__).parent / "server/static/js/bokeh.min.js")},
         "default": default, "catalogue": call("catalogue"), "levers": call("levers", form=bridge.DEFAULT, goal="tpot")["rows"],
-        "figures": {"roofline": figure(charts.roofline_figure(report), "roofline"), "sweep": figure(charts.sweep_figure(), "sweep"), "sweep_linear": figure(charts.sweep_figure("sweep_linear", linear=True), "sweep_linear")},
+        "figures": {"roofline": figure(charts.roofline_figure(report, x_label=" ", y_label=" "), "roofline"), "sweep": figure(charts.sweep_figure(), "sweep"), "sweep_linear": figure(charts.sweep_figure("sweep_linear", linear=True), "sweep_linear")},
         "html": {"still": still(report, {"prefill": words["phase.prefill"], "decode": words["phase.decode"], "x": words["chart.x"], "y": words["chart.y"]}), "title": words["title"], "description": words["description"]},
     }
     Path(sys.argv[1]).write_text(json.dumps(result, ensure_ascii=False, allow_nan=False), "utf-8")

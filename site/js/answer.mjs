@@ -46,7 +46,7 @@ export function showChartTable(view) {
   const rows = [["bound", (/** @type {any} */ p) => bound(p.bound)], ["limit", "limit"], ["expected", "expected"], ["flops", "flops"], ["bytes", "bytes"], ["intensity", "intensity"], ["reached", "reached"], ["compute", "compute"], ["bandwidth", "bandwidth"]];
   const shown = rows.filter(([key]) => key !== "expected" || view.points.some((/** @type {any} */ p) => p.expected !== "–"));
   fill($("chart-table"), h("table", {}, h("caption", { class: "sr" }, t("chart.table")),
-    h("thead", {}, h("tr", {}, h("td", {}), view.points.map((/** @type {any} */ p) => h("th", { scope: "col" }, t(`phase.${p.phase}`))))),
+    h("thead", {}, h("tr", {}, h("td", {}), view.points.map((/** @type {any} */ p) => h("th", { scope: "col", class: "num" }, t(`phase.${p.phase}`))))),
     h("tbody", {}, shown.map(([key, value]) => h("tr", {}, h("th", { scope: "row" }, t(`row.${key}`)), view.points.map((/** @type {any} */ p) => h("td", { class: "num" }, typeof value === "function" ? value(p) : p[/** @type {string} */ (value)])))))));
 }
 

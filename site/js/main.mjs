@@ -10,7 +10,7 @@ import { Engine } from "./engine.mjs";
 import { explainOnClick, openExplanation } from "./explain.mjs";
 import { Question } from "./fields.mjs";
 import { language, phrases, t, useEnglish, useLanguage } from "./i18n.mjs";
-import { firstOf, showLever } from "./lever.mjs";
+import { firstOf, showLever, showWays } from "./lever.mjs";
 import { keepOffline } from "./offline.mjs";
 import { showGlosses } from "./gloss.mjs";
 import { data as fetched, lazyTab } from "./lazy.mjs";
@@ -65,6 +65,8 @@ function show() {
 function showRest() {
   rest = 0;
   rested = performance.now();
+  if (result.view.ways.length) lever = null;
+  if (result.view.ways.length || (!lever && $("lever").childElementCount)) sayLever();
   showTrouble();
   showNotices(result.view.warnings);
   showFinding(result.view);
@@ -94,6 +96,7 @@ const address = new Address(state, {
 const announce = debounce(() => { $("summary").textContent = sentence.text(); }, 900);
 
 const tryLever = (/** @type {any} */ row) => { state.set(row.change, { push: true }); toast(t("applied", { what: phrases(row.title) }), t("undo"), () => state.undo()); };
+const sayLever = () => (result.view.ways.length ? showWays(result.view.ways, tryLever) : showLever(lever, tryLever));
 const nameLever = debounce(async () => {
   const form = state.form;
   try {
@@ -104,7 +107,7 @@ const nameLever = debounce(async () => {
     if (form !== state.form) return;
     lever = null; // a courtesy: without it the answer stands, but not with that of another question
   }
-  showLever(lever, tryLever);
+  sayLever();
 }, 500);
 
 /** Ask Python the form's question; the newest one wins. */
@@ -164,7 +167,7 @@ async function setLanguage(name, keep = true) {
   question.draw();
   sentence.draw();
   tabs?.draw();
-  showLever(lever, tryLever);
+  sayLever();
   if (chart.doc) chart.words();
   delete chart.shown.phase_labels;
   show();
@@ -179,7 +182,7 @@ function start() {
   tabs = new Tabs([operatorsTab(page.latest, build, state), timeTab(page.latest), memoryTab(page.latest), lazyTab(page, "serving"), sweepTab(page), lazyTab(page, "levers"), compareTab(page), ...["explore", "measured", "learn"].map((id) => lazyTab(page, id)), methodTab(page.latest)], (id) => { state.page.view = id === "operators" ? /** @type {any} */ (undefined) : id; state.writeAddress(); });
   tabs.draw();
   show();
-  showLever(lever, tryLever);
+  sayLever();
   keepStill($("roofline"), first.chart);
   showBoot(engine);
   engine.start();

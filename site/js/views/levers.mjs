@@ -40,7 +40,9 @@ export function view(page) {
       lines: c.lines.map((/** @type {any} */ l) => ({ xs: l.xs, ys: l.ys, color: l.color, width: l.own ? 2.5 : 1.2, alpha: l.own ? 1 : 0.55, dash: l.own ? "solid" : "dashed" })),
       arrows: c.arrows.map((/** @type {any} */ a) => ({ ...a, color: "accent" })),
       points: [{ x: c.x, y: c.y, color: c.role, size: 16, marker: c.phase === "prefill" ? "square" : "circle", title: t("levers.now"), tip: c.at }, ...c.arrows.map((/** @type {any} */ a) => ({ x: a.x1, y: a.y1, color: a.color, size: 7, title: `${a.n}. ${phrases(a.title)}`, tip: a.tip }))],
-      labels: [...apart(c.arrows.map((/** @type {any} */ a) => ({ x: a.x1, y: a.y1, text: String(a.n), color: "accent", dx: 9 })), c.range, 260), ...c.lines.filter((/** @type {any} */ l) => l.own && l.color === "compute").map((/** @type {any} */ l) => ({ x: l.xs[1], y: l.ys[1], text: l.label, color: l.color, align: "right", dx: -4, dy: -9 }))] });
+      labels: [...apart(c.arrows.map((/** @type {any} */ a) => ({ x: a.x1, y: a.y1, text: String(a.n), color: "accent", dx: 9, along: Math.abs(Math.log(a.x1 / a.x0)) > 0.02 })), c.range, 260)
+        .map((/** @type {any} */ l) => ({ ...l, dy: l.dy + (l.along ? 12 : 0) })), // a number stands below the roof that its arrow lies on
+        ...c.lines.filter((/** @type {any} */ l) => l.own && l.color === "compute").map((/** @type {any} */ l) => ({ x: l.xs[1], y: l.ys[1], text: l.label, color: l.color, align: "right", dx: -4, dy: -9 }))] });
   }
 
   async function update() {
