@@ -50,7 +50,7 @@ def test_keyboard_alone(page):
 def test_every_control_can_be_reached_and_seen(page):
     page.evaluate("document.querySelector('.skip').focus(); window.scrollTo(0, 0)")  # where Tab begins again, whatever stood before
     seen = set()
-    for _ in range(60):
+    for _ in range(120):
         page.keyboard.press("Tab")
         seen.add(page.evaluate("document.activeElement.id"))
     assert {"s-model", "s-weights", "s-batch", "language", "theme", "share", "f-model", "f-hardware", "f-weights", "f-batch"} <= seen
