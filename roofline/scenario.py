@@ -167,23 +167,8 @@ class Scenario:
         >>> Scenario.from_fragment("#s=1&batch=32&colour=red")[1]
         ('the link has a part this version does not know: colour',)
         """
-        if not isinstance(text, str):
-            raise InputError("link", type(text).__name__, "must be text, such as '#s=1&batch=32'")
-        text = text.lstrip("#")
-        if len(text) > MAX_LINK:
-            raise InputError("link", f"{len(text):,} characters", f"must be at most {MAX_LINK:,}")
-        values, notices = {}, []
-        for key, value in parse_qsl(text, keep_blank_values=True):
-            if key == "s":
-                if value != str(SCHEMA):
-                    notices.append(f"the link was made by another version (schema {value[:10]}); what is known of it was read")
-            elif key == "config":
-                values[key] = _inflate(value)
-            elif key in _DEFAULTS:
-                values[key] = value
-            else:
-                notices.append(f"the link has a part this version does not know: {key[:40]}")
-        return Scenario.from_dict(values), tuple(notices)
+        values, notices = fragment_values(text)
+        return Scenario.from_dict(values), notices
 
     def to_cli(self) -> str:
         """The command that asks the same question.
@@ -232,6 +217,31 @@ def _written(value: float) -> str:
     ('4.8e+12', '1.23456789')
     """
     return f"{value:g}" if float(f"{value:g}") == value else repr(value)
+
+
+def fragment_values(text: str) -> tuple:
+    """({field: text as it stands}, notices) of a link's part after '#', its values unchecked; unknown keys are named in a notice.
+
+    >>> fragment_values("#s=1&batch=-5")
+    ({'batch': '-5'}, ())
+    """
+    if not isinstance(text, str):
+        raise InputError("link", type(text).__name__, "must be text, such as '#s=1&batch=32'")
+    text = text.lstrip("#")
+    if len(text) > MAX_LINK:
+        raise InputError("link", f"{len(text):,} characters", f"must be at most {MAX_LINK:,}")
+    values, notices = {}, []
+    for key, value in parse_qsl(text, keep_blank_values=True):
+        if key == "s":
+            if value != str(SCHEMA):
+                notices.append(f"the link was made by another version (schema {value[:10]}); what is known of it was read")
+        elif key == "config":
+            values[key] = _inflate(value)
+        elif key in _DEFAULTS:
+            values[key] = value
+        else:
+            notices.append(f"the link has a part this version does not know: {key[:40]}")
+    return values, tuple(notices)
 
 
 def compact_config(text: str) -> str:

@@ -20,7 +20,7 @@ from roofline.errors import InputError
 from roofline.model import kv_bytes_per_token, parameters
 from roofline.nesting import too_deep
 from roofline.report import evaluate
-from roofline.scenario import Scenario, resolve
+from roofline.scenario import Scenario, fragment_values, resolve
 from roofline.units import format_number, format_quantity, parse_quantity
 
 PROTOCOL = 1
@@ -225,9 +225,13 @@ def _link(params: dict) -> dict:
 
 
 def _from_link(params: dict) -> dict:
-    """{fragment} -> {form, notices}."""
-    scenario, notices = Scenario.from_fragment(str(params.get("fragment", "")))
-    return {"form": form_of(scenario), "notices": list(notices)}
+    """{fragment} -> {form, notices}; a value that cannot be stands in the form as it was written, to be refused at its field."""
+    values, notices = fragment_values(str(params.get("fragment", "")))
+    try:
+        form = form_of(Scenario.from_dict(values))
+    except InputError:
+        form = {name: value for name, value in values.items() if value != ""}
+    return {"form": form, "notices": list(notices)}
 
 
 def _sweep(params: dict) -> dict:
