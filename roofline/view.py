@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from .phase import told_bound
 from .units import format_number, format_quantity
+from .ways import chips_that_hold
 
 THIN = "\u2009"
 GROUPS = ("attention_projection", "attention_core", "mlp", "experts", "shared_experts", "router", "recurrent", "norm", "elementwise",
@@ -122,7 +123,7 @@ def headline(report: dict) -> dict:
         "model": model_label(report), "hardware": report["hardware"]["name"], "devices": str(report["layout"]["devices"]),
         "weights": format_label(report["formats"]["weights"]),
         "need": bytes_(mem["total_bytes"]), "have": bytes_(mem["available_bytes"]),
-        "min_devices": whole(mem["min_devices"]), "state": "ok", "bound": None,
+        "min_devices": whole(chips_that_hold(mem, report["layout"]["tp"] * report["layout"]["pp"]) if mem["fits"] is False else mem["min_devices"]), "state": "ok", "bound": None,
     }
     if mem["fits"] is False:
         parts["state"] = "misfit"

@@ -78,10 +78,22 @@ def _fewest(r: Resolved, fits, least: int):
     return next((layout for layout in (*legal, *deep) if layout.devices // layout.dp >= least and fits(layout=layout)), None)
 
 
+def chips_that_hold(mem: dict, group: int) -> int:
+    """The chips to name where a replica's `group` of them does not hold it: the fewest whose memory is enough, or, where the group has
+    as many and a layout stores things twice, the fewest of which a legal layout fits.
+
+    >>> chips_that_hold({"min_devices": 6, "ways": [{"change": {"devices": 16}}]}, 8), chips_that_hold({"min_devices": 6, "ways": []}, 2)
+    (16, 6)
+    """
+    legal = next((way["change"]["devices"] for way in mem.get("ways") or () if "devices" in way["change"]), None)
+    return legal if legal and mem["min_devices"] <= group else mem["min_devices"]
+
+
 def sentence(r: Resolved, mem: dict, ways: list) -> str:
     """The refusal in words: what is needed, what there is, and what would fit."""
     group = r.layout.tp * r.layout.pp
     need, have = format_quantity(mem["total_bytes"], "B"), format_quantity(mem["available_bytes"], "B")
-    texts = [f"{mem['min_devices']} such chips hold it", *(way["text"] for way in ways if way["change"].get("devices") != mem["min_devices"])]
+    enough = chips_that_hold(mem, group)
+    texts = [f"{enough} such chips hold it", *(way["text"] for way in ways if way["change"].get("devices") != enough)]
     return (f"{r.arch.name or r.arch.id} needs {need} here (weights {format_quantity(mem['weights_bytes'], 'B')}, KV cache {format_quantity(mem['kv_bytes_stored'], 'B')}); "
             f"{group} x {r.chip.name} ha{'s' if group == 1 else 've'} {have}, so no time is given. {'; '.join(texts)}.")
