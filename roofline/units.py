@@ -63,12 +63,17 @@ def parse_quantity(text, kind: str, *, field: str = "value", low: float = 0.0, h
     if isinstance(value, float) and not math.isfinite(value):
         raise InputError(field, text, "must be finite")
     if not low <= value <= high:
-        raise InputError(field, text, f"must be from {low:g} to {high:g}" + (f" {kind}" if kind != "count" else ""))
+        raise InputError(field, text, f"must be from {_end(low)} to {_end(high)}" + (f" {kind}" if kind != "count" else ""))
     if whole:
         if value != int(value):
             raise InputError(field, text, "must be a whole number")
         return int(value)
     return value
+
+
+def _end(x: float) -> str:
+    """An end of a range as a reader writes it: 1,000,000, but 1e18."""
+    return f"{x:,.12g}" if abs(x) < 1e12 else f"{x:g}".replace("e+", "e")
 
 
 def round_off(x: float) -> float:
