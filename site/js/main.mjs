@@ -84,7 +84,7 @@ const address = new Address(state, {
     document.documentElement.classList.toggle("embed", "embed" in keys);
   },
   waiting: () => { if (!engine.ready) stale(t("link.opening")); },
-  open: async (fragment) => { await ready; return engine.ask("from_link", { fragment }); },
+  open: async (fragment) => { await ready; return engine.ask("from_link", { fragment, as_written: true }); },
   opened: (said) => { notices = [...new Set(said)]; showTrouble(); },
   failed: (why) => {
     notices = [t("link.bad", { why: phrases(why) })];

@@ -225,11 +225,13 @@ def _link(params: dict) -> dict:
 
 
 def _from_link(params: dict) -> dict:
-    """{fragment} -> {form, notices}; a value that cannot be stands in the form as it was written, to be refused at its field."""
+    """{fragment} -> {form, notices}; with as_written, a value that cannot be stands in the form, to be refused at its field."""
     values, notices = fragment_values(str(params.get("fragment", "")))
     try:
         form = form_of(Scenario.from_dict(values))
     except InputError:
+        if not params.get("as_written"):
+            raise
         form = {name: value for name, value in values.items() if value != ""}
     return {"form": form, "notices": list(notices)}
 

@@ -56,7 +56,7 @@ def test_no_english_sentence_is_left(page):
         for field, value in (("batch", "0"), ("tp", "3"), ("prompt", "8 kB"), ("weights", "fp7"), ("hardware", "h1oo"), ("acceptance", "2")):
             page.evaluate("form => roofline.state.replace({...roofline.state.default, ...form})", {field: value})
             settled(page)
-            assert page.locator("#notices").inner_text()
+            assert page.locator("#said").inner_text()
             look(f"{field} {value}")
         for control in ("#share", "#paste"):
             page.click(control)
@@ -65,4 +65,6 @@ def test_no_english_sentence_is_left(page):
             page.keyboard.press("Escape")
     finally:
         page.select_option("#language", "en")
+        page.evaluate("document.querySelectorAll('details').forEach((details) => { details.open = false; })")
+        page.evaluate("roofline.state.replace(roofline.state.default)")
     assert not found

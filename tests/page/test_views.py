@@ -506,3 +506,14 @@ def test_levers_are_arrows_that_can_be_tried(page):
     assert page.input_value("#f-kv") == "fp8"
     page.click("#undo")
     settled(page)
+
+
+@pytest.mark.parametrize("view", ["serving", "levers"])
+def test_a_view_opened_on_a_refused_question_says_why(fresh, site, view):
+    page = fresh()
+    booted(page, f"{site}#s=1&batch=0&view={view}")
+    until(page, f"document.getElementById('panel-{view}').textContent.includes('must be from 1')")
+    assert page.input_value("#f-batch") == "0"  # what cannot be stands in its field, and is refused there
+    assert "must be from 1" in page.inner_text("#e-batch")
+    page.fill("#f-batch", "8")
+    until(page, f"document.querySelector('#panel-{view} table') && !document.getElementById('panel-{view}').textContent.includes('must be from 1')")

@@ -54,7 +54,10 @@ export function view(page) {
       if (!result || panel.hidden || form !== state.form || wanted !== goal) return;
       panel.classList.remove("busy");
       show(result);
-    } catch (error) { if (/** @type {any} */ (error).kind !== "input") failed(place, error); }
+    } catch (error) {
+      panel.classList.remove("busy");
+      if (/** @type {any} */ (error).kind !== "input" || !place.querySelector("table")) failed(place, error); // the last good answer stays
+    }
   }
 
   /** @param {HTMLElement} target */

@@ -178,7 +178,11 @@ export function view(page) {
       panel.classList.remove("busy");
       for (const note of panel.querySelectorAll(".wait")) note.remove();
       DRAW[part](result);
-    } catch (error) { if (/** @type {any} */ (error).kind !== "input") failed(panel, error); }
+    } catch (error) {
+      panel.classList.remove("busy");
+      if (/** @type {any} */ (error).kind !== "input") return failed(panel, error);
+      for (const note of panel.querySelectorAll(".wait")) fill(note, say(/** @type {Error} */ (error).message)); // where an answer stands already, it stays
+    }
   }
   const soon = debounce(update, 80);
 
