@@ -48,6 +48,7 @@ def measure(browser, url: str, ready: str, phone: bool) -> dict:
         session.send("Network.enable")
         session.send("Network.emulateNetworkConditions", PHONE)
         session.send("Emulation.setCPUThrottlingRate", {"rate": 4})
+    page.wait_for_timeout(1000)  # in a tab that stands: what the last visit left behind is being thrown away meanwhile
     page.goto(url, wait_until="commit")
     end = {}
     while not end.get("chart") or not end.get("paint"):
