@@ -171,6 +171,7 @@ async function setLanguage(name, keep = true) {
   if (chart.doc) chart.words();
   delete chart.shown.phase_labels;
   show();
+  if ($("summary").textContent) $("summary").textContent = sentence.text(); // what was said last is not left in another language
 }
 
 const ready = new Promise((resolve) => engine.addEventListener("ready", resolve, { once: true }));
