@@ -19,7 +19,7 @@ import { memoryTab, methodTab, operatorsTab, timeTab } from "./panels.mjs";
 import { rehearse } from "./rehearse.mjs";
 import { Sentence } from "./sentence.mjs";
 import { openShare } from "./share.mjs";
-import { State, joinFragment } from "./state.mjs";
+import { State, alike, joinFragment } from "./state.mjs";
 import { compareTab, sweepTab } from "./studies.mjs";
 import { keepStill } from "./still.mjs";
 import { Tabs } from "./tabs.mjs";
@@ -46,11 +46,6 @@ Object.assign(globalThis, { roofline: page });
 
 /** The least time between two drawings of what stands around sentence and chart [ms]: of a slider that is dragged, not every step need be read there. */
 const REST_MS = 150;
-
-/** What a slider moves: while only that changes, the chart's points leave a trail. */
-const LOAD = ["batch", "prompt", "output", "cached"];
-/** Whether two questions are alike but for their load. @param {Record<string, string>} a @param {Record<string, string>} b */
-const alike = (a, b) => [...new Set([...Object.keys(a), ...Object.keys(b)])].every((key) => a[key] === b[key] || LOAD.includes(key));
 
 /** Show an answer: sentence, figures and chart at once, the rest after that frame, so that a dragged slider stays fluid. */
 function show() {

@@ -38,6 +38,11 @@ export function joinFragment(question, page) {
 /** Drop empty fields. @param {Form} form */
 const clean = (form) => Object.fromEntries(Object.entries(form).filter(([, v]) => v !== "" && v !== null && v !== undefined));
 
+/** What a slider moves: while only that changes, the chart's points leave a trail. */
+const LOAD = ["batch", "prompt", "output", "cached"];
+/** Whether two questions are alike but for their load. @param {Record<string, string>} a @param {Record<string, string>} b */
+export const alike = (a, b) => [...new Set([...Object.keys(a), ...Object.keys(b)])].every((key) => a[key] === b[key] || LOAD.includes(key));
+
 export class State extends EventTarget {
   /** @param {Form} form */
   constructor(form) {
