@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from steps import settled, until
+from steps import booted, settled, until
 
 # Runs of four or more English words, three of them common ones, that a visitor or a screen reader meets. Code in text fields is no language.
 ENGLISH = r"""() => {
@@ -23,48 +23,43 @@ FORMS = [
 ]
 
 
-def test_no_english_sentence_is_left(page):
-    found = {}
+def test_no_english_sentence_is_left(fresh, site):
+    page, found = booted(fresh(), f"{site}#lang=zh"), {}
 
     def look(where: str):
         until(page, "!document.querySelector('.panel:not([hidden]).busy, .panel:not([hidden]) .wait, .panel:not([hidden]) .trying:not([hidden])')", timeout=30_000)
         for run in page.evaluate(ENGLISH):
             found.setdefault(run, where)
 
-    page.select_option("#language", "zh")
     until(page, "document.documentElement.lang === 'zh-Hans'")
-    try:
-        for i, form in enumerate(FORMS):
-            page.evaluate("form => roofline.state.replace({...roofline.state.default, ...form})", form)
-            settled(page)
-            for view in page.eval_on_selector_all("#tabs [role=tab]", "tabs => tabs.map((tab) => tab.id.slice(4))"):
-                if i and view in ("explore", "measured", "learn", "sweep", "compare"):
-                    continue
-                page.click(f"#tab-{view}")
-                if view in ("serving", "levers", "explore", "measured", "learn"):
-                    page.wait_for_selector(f"#panel-{view}[data-view=ready]")
-                parts = page.locator(f"#panel-{view} .segmented").first.locator("button")
-                for part in range(max(1, parts.count())):
-                    if parts.count():
-                        parts.nth(part).click()
-                    look(f"{form} {view} {part}")
-            for key in ("user", "cost", "memory", "ridge"):
-                page.evaluate("key => document.querySelector(`[data-figure=${key}], [data-explain=${key}]`)?.click()", key)
-                until(page, "!document.querySelector('#sheet[open]') || document.querySelector('#sheet .steps')")
-                look(f"{form} working of {key}")
-                page.keyboard.press("Escape")
-        for field, value in (("batch", "0"), ("tp", "3"), ("prompt", "8 kB"), ("weights", "fp7"), ("hardware", "h1oo"), ("acceptance", "2")):
-            page.evaluate("form => roofline.state.replace({...roofline.state.default, ...form})", {field: value})
-            settled(page)
-            assert page.locator("#said").inner_text()
-            look(f"{field} {value}")
-        for control in ("#share", "#paste"):
-            page.click(control)
-            page.wait_for_selector("#sheet[open]")
-            look(control)
+    settled(page)
+    for i, form in enumerate(FORMS):
+        page.evaluate("form => roofline.state.replace({...roofline.state.default, ...form})", form)
+        settled(page)
+        for view in page.eval_on_selector_all("#tabs [role=tab]", "tabs => tabs.map((tab) => tab.id.slice(4))"):
+            if i and view in ("explore", "measured", "learn", "sweep", "compare"):
+                continue
+            page.click(f"#tab-{view}")
+            if view in ("serving", "levers", "explore", "measured", "learn"):
+                page.wait_for_selector(f"#panel-{view}[data-view=ready]")
+            parts = page.locator(f"#panel-{view} .segmented").first.locator("button")
+            for part in range(max(1, parts.count())):
+                if parts.count():
+                    parts.nth(part).click()
+                look(f"{form} {view} {part}")
+        for key in ("user", "cost", "memory", "ridge"):
+            page.evaluate("key => document.querySelector(`[data-figure=${key}], [data-explain=${key}]`)?.click()", key)
+            until(page, "!document.querySelector('#sheet[open]') || document.querySelector('#sheet .steps')")
+            look(f"{form} working of {key}")
             page.keyboard.press("Escape")
-    finally:
-        page.select_option("#language", "en")
-        page.evaluate("document.querySelectorAll('details').forEach((details) => { details.open = false; })")
-        page.evaluate("roofline.state.replace(roofline.state.default)")
+    for field, value in (("batch", "0"), ("tp", "3"), ("prompt", "8 kB"), ("weights", "fp7"), ("hardware", "h1oo"), ("acceptance", "2")):
+        page.evaluate("form => roofline.state.replace({...roofline.state.default, ...form})", {field: value})
+        settled(page)
+        assert page.locator("#said").inner_text()
+        look(f"{field} {value}")
+    for control in ("#share", "#paste"):
+        page.click(control)
+        page.wait_for_selector("#sheet[open]")
+        look(control)
+        page.keyboard.press("Escape")
     assert not found
