@@ -32,10 +32,13 @@ export function showGlosses(build) {
     box.textContent = text;
     (element.closest("dialog") ?? document.body).append(box);
     box.hidden = false;
+    place(element);
+    if (id) element.setAttribute("aria-describedby", "gloss");
+  };
+  const place = (/** @type {HTMLElement} */ element) => {
     const at = element.getBoundingClientRect(), size = box.getBoundingClientRect(), above = at.bottom + size.height + 8 > innerHeight && at.top > size.height + 8;
     box.style.left = `${Math.max(8, Math.min(at.left, innerWidth - size.width - 8))}px`;
     box.style.top = `${above ? at.top - size.height - 4 : at.bottom + 4}px`;
-    if (id) element.setAttribute("aria-describedby", "gloss");
   };
   const target = (/** @type {Event} */ event) => /** @type {any} */ (event.target)?.closest?.(tabbed && event.type.startsWith("focus") ? ".term, #question [title]" : ".term");
   document.addEventListener("keydown", (event) => { tabbed = event.key === "Tab"; if (!tabbed && shown && !shown.dataset.term) hide(); }, true);
@@ -44,5 +47,6 @@ export function showGlosses(build) {
   for (const event of ["pointerout", "focusout"]) document.addEventListener(event, (/** @type {any} */ e) => { if (shown && target(e) === shown && e.relatedTarget !== box && !(event === "pointerout" && shown === document.activeElement)) hide(); });
   box.addEventListener("pointerleave", () => { if (shown !== document.activeElement) hide(); });
   document.addEventListener("keydown", (event) => { if (event.key === "Escape" && !box.hidden) { hide(); event.stopPropagation(); event.preventDefault(); } }, true);
-  addEventListener("scroll", hide, { passive: true, capture: true });
+  // Focus by keyboard may scroll its element into view; a gloss goes along with that and away with any other scrolling.
+  addEventListener("scroll", () => { if (shown !== document.activeElement) hide(); else if (!box.hidden) place(shown); }, { passive: true, capture: true });
 }

@@ -86,12 +86,30 @@ def test_dialogs_take_and_give_back_the_focus(page):
         page.focus(opener)
         page.keyboard.press("Enter")
         until(page, "Boolean(document.querySelector('dialog[open]')) && document.activeElement.closest('dialog[open]') !== null")
+        until(page, "(wanted) => Boolean(document.querySelector(`dialog[open] ${wanted}`))", {"#share": "#share-embed", "[data-figure=ttft]": ".steps"}.get(opener, "button"))
         for _ in range(4):
             page.keyboard.press("Tab")
             assert page.evaluate("document.activeElement === document.body || document.activeElement.closest('dialog[open]') !== null")
+        if page.evaluate("Boolean(document.activeElement.closest('.term'))"):  # its gloss lies over the dialog and goes first
+            until(page, "!document.getElementById('gloss').hidden")
+            page.keyboard.press("Escape")
+            assert page.is_hidden("#gloss") and page.is_visible("dialog[open]")
         page.keyboard.press("Escape")
         settled(page)
         assert page.evaluate("(s) => document.activeElement === document.querySelector(s)", opener), opener
+
+
+def test_escape_takes_a_gloss_away_before_the_dialog_below_it(page):
+    page.focus("[data-figure=ttft]")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#sheet .steps")
+    page.keyboard.press("Tab")  # a gloss is shown to one who comes with this key
+    page.focus("#sheet .term")
+    until(page, "!document.getElementById('gloss').hidden")
+    page.keyboard.press("Escape")
+    assert page.is_hidden("#gloss") and page.is_visible("#sheet")
+    page.keyboard.press("Escape")
+    assert page.is_hidden("#sheet") and page.evaluate("document.activeElement.dataset.figure") == "ttft"
 
 
 def test_a_slider_moves_by_keyboard_too(page):

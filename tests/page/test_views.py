@@ -126,6 +126,10 @@ def test_terms_have_a_gloss_on_hover_and_on_focus(page):
     page.focus("#panel-learn .term[data-term=intensity]")
     until(page, "!document.getElementById('gloss').hidden")
     assert page.get_attribute("#panel-learn .term[data-term=intensity]", "aria-describedby") == "gloss"
+    page.mouse.wheel(0, 60)  # as when the focus brings its element into view: the gloss goes along
+    page.wait_for_timeout(200)
+    apart = page.evaluate("() => { const at = document.activeElement.getBoundingClientRect(), box = document.getElementById('gloss').getBoundingClientRect(); return Math.max(box.top - at.bottom, at.top - box.bottom); }")
+    assert page.is_visible("#gloss") and 0 <= apart <= 8, apart
     page.keyboard.press("Escape")
     assert page.is_hidden("#gloss")
 
