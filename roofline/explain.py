@@ -147,20 +147,16 @@ def _memory(report: dict, r: Resolved) -> list:
     steps = [*_weight_bytes(report)]
     if abs(held / mem["weights_bytes"] - 1) > 0.005:
         steps.append(step("memory.held", result=b_(held)))
-    # min(batch x prompt, 8,192) tokens of the widest block and FP32 logits, as `memory.activation_bytes` counts them for a stage.
-    batch = s.batch / layout.pp
-    tokens = min(batch * s.prompt, memory.PREFILL_CHUNK)
-    logits = min(batch, memory.PREFILL_CHUNK)
-    numbers = (mem["activation_bytes"] / layout.pp - logits * r.arch.vocab * 4.0) / tokens / 2.0
+    tokens, numbers, sampled = memory.working_set(r.arch, s.batch / layout.pp, s.prompt, layout.tp)
     steps += [
         step("memory.kv", sequence=b_(mem["kv_bytes_stored"] / s.batch), batch=whole(s.batch), result=b_(mem["kv_bytes_stored"])),
-        step("memory.activations", tokens=whole(tokens), numbers=whole(numbers), sampled=whole(logits) if logits == int(logits) else format_number(logits), vocab=whole(r.arch.vocab), stages=str(layout.pp), result=b_(mem["activation_bytes"])),
+        step("memory.activations", tokens=whole(tokens), numbers=whole(numbers), sampled=whole(sampled) if sampled == int(sampled) else format_number(sampled), vocab=whole(r.arch.vocab), stages=str(layout.pp), result=b_(mem["activation_bytes"])),
         *([step("memory.overhead", chips=str(chips), result=b_(mem["overhead_bytes"]))] if mem["overhead_bytes"] else []),
         step("memory.total", result=b_(mem["total_bytes"])),
     ]
     if mem["available_bytes"] is not None:
         each = r.chip.memory_bytes * s.utilisation - s.overhead
-        once = memory.stored_once(r.arch, r.weights, s.offload) + mem["kv_bytes"] * (1 - s.offload_kv) + memory.activation_bytes(r.arch, s.batch, s.prompt) + mem["draft_bytes"]
+        once = memory.held_once(r.arch, r.weights, mem, batch=s.batch, prompt=s.prompt, offload=s.offload, offload_kv=s.offload_kv)
         steps += [_available(report, r), step("memory.min", need=b_(once), each=b_(each), result=whole(mem["min_devices"]))]
     return steps
 

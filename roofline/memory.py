@@ -96,15 +96,25 @@ def _widest(arch: Architecture) -> int:
     return 2 * arch.hidden + max(2 * inner, qkv)
 
 
+def working_set(arch: Architecture, batch, prompt, tp: int = 1) -> tuple:
+    """What is live at once in the largest pass: (tokens of it, numbers that one token has live over a tensor-parallel group, tokens sampled).
+
+    min(batch x prompt, 8,192) tokens, each with 2 hidden on every chip and the widest block's inner values.
+
+    >>> from roofline import catalogue
+    >>> working_set(catalogue.load("llama-3.1-8b"), 32, 1024)
+    (8192, 36864, 32)
+    """
+    return minimum(batch * prompt, PREFILL_CHUNK), _widest(arch) + 2 * arch.hidden * (tp - 1), minimum(batch, PREFILL_CHUNK)
+
+
 def activation_bytes(arch: Architecture, batch, prompt, tp: int = 1):
     """Working memory of the largest pass, summed over a tensor-parallel group [bytes]: an estimate.
 
-    min(batch x prompt, 8,192) tokens x (2 hidden on every chip + the widest block's inner values) x 2 bytes, and FP32 logits of
-    the sampled tokens. Engines reuse buffers, so one block is live at a time.
+    tokens x numbers x 2 bytes of `working_set`, and FP32 logits of the sampled tokens. Engines reuse buffers, so one block is live at a time.
     """
-    tokens = minimum(batch * prompt, PREFILL_CHUNK)
-    inner = _widest(arch) - 2 * arch.hidden
-    return tokens * (2 * arch.hidden * tp + inner) * 2.0 + minimum(batch, PREFILL_CHUNK) * arch.vocab * 4.0
+    tokens, numbers, sampled = working_set(arch, batch, prompt, tp)
+    return tokens * numbers * 2.0 + sampled * arch.vocab * 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -208,14 +218,17 @@ def footprint(arch: Architecture, weights, kv, *, batch: int, prompt: int, outpu
         available_bytes=available, fits=total <= available,
         max_batch=_most(lambda n: holds(n, prompt + output, prompt), max(0, int(room // each))) if each > 0 else None,
         max_context=None if longest is None else _most(lambda n: holds(together, n, max(1, n - output)), longest),
-        min_devices=_fewest(stored_once(arch, weights, offload) + result["kv_bytes"] * (1 - offload_kv) + activation_bytes(arch, batch, prompt) + result["draft_bytes"], max(memory_bytes * utilisation - overhead, 1.0)),
+        min_devices=_fewest(held_once(arch, weights, result, batch=batch, prompt=prompt, offload=offload, offload_kv=offload_kv), max(memory_bytes * utilisation - overhead, 1.0)),
     )
     return result
 
 
-def stored_once(arch: Architecture, weights, offload: float = 0.0):
-    """Weights that chips hold between them, each tensor once, less the share kept in host memory [bytes]."""
-    return weights_per_device(arch, weights, Layout(), offload)
+def held_once(arch: Architecture, weights, parts: dict, *, batch, prompt, offload: float = 0.0, offload_kv: float = 0.0):
+    """What chips must hold between them, however they share it: each weight, cache and working value once, less what is in host memory [bytes].
+
+    parts: a `footprint`, for its kv_bytes and draft_bytes.
+    """
+    return weights_per_device(arch, weights, Layout(), offload) + parts["kv_bytes"] * (1 - offload_kv) + activation_bytes(arch, batch, prompt) + parts["draft_bytes"]
 
 
 def _most(holds, high: int) -> int:
