@@ -63,7 +63,8 @@ def known(text: str) -> str | None:
     if words is not None:
         return re.sub(r"\$(\d)", lambda m: numbers[int(m[1]) - 1], words)
     for pattern, words in PAIRS:
-        if found := pattern.match(text):
+        found = pattern.match(text)
+        if found and not any("; " in (part or "") and f"${n}" in words for n, part in enumerate(found.groups(), 1)):
             part = lambda m, found=found: (say(found[int(m[2])]) if m[1] == "~" else found[int(m[2])]) or ""
             return re.sub(r"([$~])(\d)", part, words)
     return None
@@ -86,10 +87,25 @@ def clauses(text: str) -> str | None:
 
 def say(text: str) -> str:
     """What stands on the Chinese page for a text of the engine."""
-    rule = re.fullmatch(r"(\w+(?:(?!; |\. ).){0,90}?): (.+)", text, re.DOTALL)
+    head = HEAD.fullmatch(text)
     sentence, parts = known(text), clauses(text)
-    ruled = rule and clauses(rule[2]) if not sentence and (not parts or "⟨" in parts) else None
-    return f"{rule[1]}：{ruled}" if ruled else sentence or parts or f"⟨{text}⟩"
+    ruled = head and ruling(head[3]) if not sentence and (not parts or "⟨" in parts) else None
+    return f"{known(head[1] + head[2]) or head[1] + given(head[2])}：{ruled}" if ruled else sentence or parts or f"⟨{text}⟩"
+
+
+HEAD = re.compile(r"""([\w.]+)( '(?:[^'\\]|\\.)*'| "(?:[^"\\]|\\.)*"|(?:(?!; |\. ).){0,90}?)(?::|(?= is missing and )) (.+)""", re.DOTALL)
+
+
+def given(value: str) -> str:
+    """What was given for a field: quoted as it is, or told in words, which have a translation."""
+    # (two words at least: what a visitor typed is no phrase)
+    said = known(re.sub(r"""^ (['"]?)(.*)\1$""", r"\2", value)) if " " in value.strip() else None
+    return f" {said}" if said else value
+
+
+def ruling(rule: str) -> str | None:
+    said = clauses(rule)
+    return said if said and "⟨" not in said else known(rule) or said
 
 
 # Titles of data sheets stay as they are; the page marks them as English.

@@ -59,7 +59,8 @@ function known(text) {
   if (words !== undefined) return [words.replace(/\$(\d)/g, (_, n) => numbers[n - 1])];
   for (const [pattern, made] of sentences) {
     const found = pattern.exec(text);
-    if (found) return made.split(/(~\d)/).map((piece) => (/^~\d$/.test(piece) ? cite(found[Number(piece[1])]) : piece.replace(/\$(\d)/g, (_, n) => found[n] ?? ""))); // ~3 is a part that is said in turn
+    // What a pattern takes over as it stands is a name or a number; where it would take in a clause besides, the text is more than its sentence.
+    if (found && !found.some((part, n) => n && part?.includes("; ") && made.includes(`$${n}`))) return made.split(/(~\d)/).map((piece) => (/^~\d$/.test(piece) ? cite(found[Number(piece[1])]) : piece.replace(/\$(\d)/g, (_, n) => found[n] ?? ""))); // ~3 is a part that is said in turn
   }
   return null;
 }
@@ -83,13 +84,22 @@ function clauses(text, cited) {
   return some ? said : null;
 }
 
+/** A refusal: a field, what was given for it (as Python quotes it, or in words), and the rule. */
+const HEAD = /^([\w.]+)( '(?:[^'\\]|\\.)*'| "(?:[^"\\]|\\.)*"|(?:(?!; |\. ).){0,90}?)(?::|(?= is missing and )) (.+)$/s;
+/** What was told in words has a translation. @param {string} value */
+const given = (value) => { const said = /\S \S/.test(value) ? known(value.replace(/^ (['"]?)(.*)\1$/, "$2")) : null; return said ? [" ", ...said] : [value]; };
+/** A field by the name it has on the page, if it stands there. @param {string} name */
+const titled = (name) => { const key = ["field", "explore"].map((group) => `${group}.${name}`).find(has); return key ? t(key) : foreign(name, true); };
+/** Clause by clause, or as a whole where that leaves something out. @param {string} rule @param {boolean} cited */
+const ruling = (rule, cited) => { const said = clauses(rule, cited); return said?.every((piece) => typeof piece === "string") ? said : known(rule) ?? said; };
+
 /** What the engine wrote, in the reader's language: a sentence, a note of several clauses, or a refusal ("batch 0: must be …"). What has no translation stays English and is marked as such. @param {string} text @param {boolean} [cited] @returns {any} */
 export function say(text, cited = false) {
   if (language === "en" || !text || /^[\u4e00-\u9fff]/.test(text)) return text;
-  const [, name, value, rule] = /^(\w+)((?:(?!; |\. ).){0,90}?): (.+)$/s.exec(text) ?? [];
+  const [, name, value, rule] = HEAD.exec(text) ?? [];
   const sentence = known(text), parts = sentence ?? clauses(text, cited);
-  const ruled = !sentence && rule && (!parts || parts.some((piece) => typeof piece !== "string")) ? clauses(rule, cited) : null;
-  const said = ruled ? [has(`field.${name}`) ? t(`field.${name}`) + value : foreign(name + value), "：", ...ruled] : parts ?? [foreign(text, cited)];
+  const ruled = !sentence && rule && (!parts || parts.some((piece) => typeof piece !== "string")) ? ruling(rule, cited) : null;
+  const said = ruled ? [...known(name + value) ?? [titled(name), ...given(value)], "：", ...ruled] : parts ?? [foreign(text, cited)];
   return said.every((piece) => typeof piece === "string") ? said.join("") : said;
 }
 
