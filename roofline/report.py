@@ -18,6 +18,7 @@ from .units import format_quantity
 from .ways import sentence, ways_to_fit
 
 SCHEMA = 1
+FULL = 2 ** 40  # tokens: beyond every window
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +118,9 @@ def evaluate(scenario: Scenario | Resolved) -> Report:
         model={
             "id": arch.id, "name": arch.name or arch.id, "architecture": arch.family, "parameters": parameters(arch), "kv_bytes_per_token": kv_bytes_per_token(arch),
             "kv_bytes_per_token_stored": mem["kv_bytes_per_sequence"] / (s.prompt + s.output), "state_bytes_per_sequence": state_bytes_per_sequence(arch), "kv_bound": kv_bound(arch),
+            # As the cache is kept in this question: what a token adds, and what it adds once every window is full.
+            "kv_written_bytes_per_token": memory.kv_bytes(arch, r.kv, 1) - memory.kv_bytes(arch, r.kv, 0),
+            "kv_beyond_bytes_per_token": memory.kv_bytes(arch, r.kv, FULL + 1) - memory.kv_bytes(arch, r.kv, FULL),
             "weights_bytes": mem["weights_bytes"], "layers": arch.layer_count, "hidden": arch.hidden, "max_context": arch.max_context,
             "assumed": [{"field": f, "value": v, "source": w} for f, v, w in arch.assumed], "notes": list(arch.notes), "source": arch.source,
         },

@@ -265,8 +265,8 @@ def facts(report: dict) -> dict:
         "model": {
             "id": m["id"], "name": model_label(report), "family": m["architecture"], "total": count(p["total"]), "active": count(p["active"]),
             "moe": p["active"] < 0.95 * p["total"], "layers": str(m.get("layers", "–")), "weights": bytes_(m["weights_bytes"]),
-            "kv": bytes_(m["kv_bytes_per_token"]), "state": bytes_(m["state_bytes_per_sequence"]) if m["state_bytes_per_sequence"] else "",
-            "kv_bound": None if not m["kv_bound"] else {"bound": str(m["kv_bound"]["layers"]), "window": whole(m["kv_bound"]["window"]), "beyond": bytes_(m["kv_bound"]["bytes_per_token_beyond"])}, "bits": format_number(report["formats"]["bits_per_weight"]), "assumed": m.get("assumed", []),
+            "kv": bytes_(m["kv_written_bytes_per_token"]), "state": bytes_(m["state_bytes_per_sequence"]) if m["state_bytes_per_sequence"] else "",
+            "kv_bound": None if not m["kv_bound"] else {"bound": str(m["kv_bound"]["layers"]), "window": whole(m["kv_bound"]["window"]), "beyond": bytes_(m["kv_beyond_bytes_per_token"])}, "bits": format_number(report["formats"]["bits_per_weight"]), "assumed": m.get("assumed", []),
             "notes": m.get("notes", []), "source": m.get("source", ""), "max_context": whole(m.get("max_context")),
         },
         "hardware": {

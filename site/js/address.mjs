@@ -2,13 +2,14 @@
 // The address bar: it holds the answered question, and what stands in it when the page opens or the visitor goes back is asked.
 
 import { debounce } from "./dom.mjs";
+import { t } from "./i18n.mjs";
 import { PRESETS, presetOf } from "./presets.mjs";
-import { splitFragment } from "./state.mjs";
+import { decoded, splitFragment } from "./state.mjs";
 
 /** @typedef {Record<string, string>} Form */
 
 /** An example with changes beside its name ("p=chat&batch=3"), spelled out. @param {string} wanted */
-const spelled = (wanted) => wanted.replace(/^p=([\w-]+)&/, (whole, id) => { const found = PRESETS.find((p) => p.id === id); return found ? `s=1&${new URLSearchParams(found.form)}&` : whole; });
+const spelled = (wanted) => wanted.replace(/^p=([\w-]+)&/, (whole, id) => { const found = PRESETS.find((p) => p.id === id.toLowerCase()); return found ? `s=1&${new URLSearchParams(found.form)}&` : whole; });
 
 /**
  * @typedef {object} Reader what the page does with an address
@@ -58,9 +59,14 @@ export class Address {
     try {
       await reader.own(own);
       if (turn !== this.turn) return; // the visitor has gone on
-      if ((wanted === state.fragment && this.settled === state.form) || (first && !wanted)) return; // it is on the page
+      if (first && !wanted) return;
+      if (wanted === state.fragment && this.settled === state.form) { // it is on the page; its address takes over the language and the view of now
+        this.opening = false;
+        return this.keep();
+      }
       state.fragment = wanted; // what is being opened stands in the address until it is answered
-      const preset = wanted ? PRESETS.find((p) => `p=${p.id}` === wanted) : { form: state.default };
+      const id = /^p=([^&]*)/.exec(wanted)?.[1].toLowerCase(), known = PRESETS.find((p) => p.id === id), preset = !wanted ? { form: state.default } : wanted.includes("&") ? undefined : known;
+      if (id !== undefined && !known) throw new Error(t("link.example", { id: decoded(id).slice(0, 40), known: PRESETS.map((p) => p.id).join(", ") }));
       if (preset) return this.ask(preset.form, before);
       reader.waiting();
       const { form, notices } = await reader.open(spelled(wanted));

@@ -6,6 +6,14 @@ try {
 } catch (e) { /* no storage, no memory */ }
 document.documentElement.classList.add("js");
 
+// The first stop of the keyboard moves the focus and nothing else: the address holds the visitor's question.
+addEventListener("click", function (event) {
+  var skip = event.target && event.target.closest && event.target.closest("a.skip");
+  if (!skip) return;
+  event.preventDefault();
+  document.getElementById("question").focus();
+});
+
 // Who stirs wants the live chart (main.mjs), and may do so before its script is here.
 ["pointermove", "pointerdown", "keydown", "wheel", "touchstart"].forEach(function (sign) {
   addEventListener(sign, function () { document.documentElement.dataset.stirred = "yes"; }, { once: true, passive: true });

@@ -38,6 +38,7 @@ export class Question {
     this.whole = whole;
     this.openPaste = openPaste;
     /** @type {Map<string, any>} */ this.inputs = new Map();
+    /** @type {{field: string | null, message: string} | null} */ this.problem = null;
   }
 
   /** Build (again, in the language of now). */
@@ -116,7 +117,7 @@ export class Question {
 
   /** The name of a model or chip by id. @param {"models" | "chips"} list @param {string} id */
   nameOf(list, id) {
-    return this.catalogue[list].find((/** @type {any} */ r) => r.id === id)?.name ?? this.answered?.[list]?.[id] ?? id;
+    return this.catalogue[list].find((/** @type {any} */ r) => r.id === id)?.name ?? this.answered?.[list].get(id) ?? id;
   }
 
   /** Show the state's values; what is being typed in is left alone. */
@@ -162,7 +163,7 @@ export class Question {
   showResolved(view) {
     const { facts } = view;
     this.resolved = facts.chips;
-    this.answered = { models: { [facts.model.id]: facts.model.name }, chips: { [facts.hardware.id]: facts.hardware.name } };
+    this.answered = { models: new Map([[facts.model.id, facts.model.name]]), chips: new Map([[facts.hardware.id, facts.hardware.name]]) }; // ids come out of links
     for (const axis of ["tp", "pp", "ep", "dp"]) { const input = this.inputs.get(axis)?.input; if (input) input.placeholder = String(facts.layout[axis]); }
     for (const name of ["weights", "activations", "kv"]) {
       const first = this.inputs.get(name)?.input?.options?.[0];
@@ -178,11 +179,13 @@ export class Question {
   /** Say at the field what is wrong with it; null takes all errors away. @param {{field: string | null, message: string} | null} error */
   complain(error) {
     for (const place of document.querySelectorAll("#question .error")) { /** @type {HTMLElement} */ (place).hidden = true; place.textContent = ""; }
-    for (const { input } of this.inputs.values()) input.removeAttribute("aria-invalid");
+    for (const input of [...this.inputs.values()].map((entry) => entry.input).concat(...document.querySelectorAll("#sentence [aria-invalid]"))) input.removeAttribute("aria-invalid");
+    this.problem = error;
     if (!error) return true;
     const name = ALIASES[error.field ?? ""] ?? error.field ?? "", place = $(`e-${name}`), entry = this.inputs.get(name);
     if (!place || !entry) return false;
-    entry.input.setAttribute("aria-invalid", "true");
+    for (const input of [entry.input, $(`s-${name}`)]) input?.setAttribute("aria-invalid", "true");
+    $(`s-${name}`)?.setAttribute("aria-describedby", `e-${name}`);
     fill(place, say(error.message));
     place.hidden = false;
     const fold = place.closest("details");

@@ -82,7 +82,7 @@ const address = new Address(state, {
   open: async (fragment) => { await ready; return engine.ask("from_link", { fragment, as_written: true }); },
   opened: (said) => { notices = [...new Set(said)]; showTrouble(); },
   failed: (why) => {
-    notices = [t("link.bad", { why: phrases(why) })];
+    notices = [t(document.documentElement.classList.contains("embed") ? "link.bad" : "link.bad.first", { why: phrases(why) })];
     if (outcome.form === state.form) stale(outcome.why);
     else if (engine.ready) ask();
     show();
@@ -133,14 +133,17 @@ async function ask() {
 
 /** Keep the last good answer, dimmed and said to be that; null: the answer is the question's. @param {string | null} why */
 function stale(why) {
+  const root = document.documentElement.classList;
   trouble = why;
-  document.documentElement.classList.toggle("stale", why !== null);
+  // A link that is refused has no numbers, least of all those of the first example; where it is embedded, they are not its either while it opens.
+  root.toggle("unanswered", result === first && (root.contains("embed") ? why !== null || notices.length > 0 : outcome.why !== null));
+  root.toggle("stale", why !== null);
   if (why !== null) showTrouble();
 }
 
 /** What is to be said of the question: of its link, and why what is on show is not its answer. */
 function showTrouble() {
-  showSaid(trouble === null ? notices : [t("stale"), ...notices], trouble);
+  showSaid(trouble === null || document.documentElement.classList.contains("unanswered") ? notices : [t("stale"), ...notices], trouble);
 }
 
 state.addEventListener("change", () => {
@@ -151,7 +154,7 @@ state.addEventListener("change", () => {
   $("undo").disabled = !state.past.length;
   $("redo").disabled = !state.future.length;
   if (engine.ready) ask();
-  else stale(t("waiting.first"));
+  else stale(t(engine.failed ? "failure.unasked" : "waiting.first"));
 });
 
 /** @param {string} name @param {boolean} [keep] */
@@ -161,6 +164,7 @@ async function setLanguage(name, keep = true) {
   if (keep) { state.page.lang = language === "en" ? /** @type {any} */ (undefined) : language; state.writeAddress(); }
   question.draw();
   sentence.draw();
+  question.complain(question.problem);
   tabs?.draw();
   sayLever();
   if (chart.doc) chart.words();
@@ -196,7 +200,7 @@ function start() {
     rehearse(engine, state, () => touched);
     question.lists().catch(() => {}); // asked for again when a list is opened
   });
-  engine.addEventListener("failed", () => { document.documentElement.dataset.ready = "failed"; });
+  engine.addEventListener("failed", () => { document.documentElement.dataset.ready = "failed"; if (touched) stale(t("failure.unasked")); });
 
   $("language").append(h("option", { value: "zh", lang: "zh-Hans" }, "中文")); // not in the HTML, whose first paint would wait for a font that has it
   $("language").addEventListener("change", () => setLanguage($("language").value));

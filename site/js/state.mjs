@@ -22,7 +22,7 @@ export function splitFragment(hash) {
   for (const part of hash.replace(/^#/, "").split("&").filter(Boolean)) {
     const name = part.split("=")[0];
     if (PAGE_KEYS.includes(name) || VIEW_KEY.test(name)) page[name] = decoded(part.slice(name.length + 1));
-    else question.push(part);
+    else if (part !== "question") question.push(part); // where the skip link leads; not asked by anybody
   }
   return { question: question.join("&"), page };
 }

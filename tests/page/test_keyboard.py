@@ -55,10 +55,12 @@ def test_the_first_stop_leads_to_the_question(page):
     page.evaluate(TOP)
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
+    address, asked = page.evaluate("location.href"), sentence(page)
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")
     assert page.evaluate("Boolean(document.activeElement.closest('#question'))")
-    page.evaluate("history.replaceState(null, '', location.pathname)")
+    settled(page)
+    assert (page.evaluate("location.href"), sentence(page)) == (address, asked)  # it moves the focus and nothing else
 
 
 def test_a_change_is_said_once_and_politely(page):

@@ -8,7 +8,7 @@ from steps import booted, edit, sentence, settled, until
 STATES = [
     ("#p=one&view=sweep&sweep.axis=prompt&sweep.scale=linear", "#panel-sweep [aria-pressed=true]", ["Prompt", "Linear"]),
     ("#p=one&operators.as=graph&operators.phase=prefill", "#panel-operators [aria-pressed=true]", ["Prefill", "One layer"]),
-    ("#p=one&view=levers&levers.goal=cost", "#panel-levers [aria-pressed=true]", ["Cost"]),
+    ("#p=one&view=levers&levers.goal=cost", "#panel-levers [aria-pressed=true]", ["Cost, with prompts"]),
     ("#p=one&view=measured&measured.axes=residuals&measured.basis=limit&measured.chip=h100-sxm&measured.pick=m0002", "#panel-measured [aria-pressed=true]", None),
     ("#p=one&view=compare&compare.p=chat", "#panel-compare .sides dd", ["Llama-3.1-8B in Q4_K_M on 1 × GeForce RTX 4090, 1 request"]),
     ("#p=one&view=compare&compare.batch=7&compare.hardware=h100-sxm&compare.model=llama-3.1-8b", "#panel-compare .sides dd", ["Llama-3.1-8B in auto on 1 × H100"]),
@@ -44,8 +44,10 @@ def test_a_pinned_question_is_kept_by_its_link(page, fresh, site):
     until(page, table)
     other = fresh()
     booted(other, site + page.url[page.url.index("#") :])
-    until(other, table)
-    assert other.evaluate(table) == page.evaluate(table)
+    until(page, f"{table} !== null && !document.querySelector('#panel-compare.busy')")
+    sides = "[...document.querySelectorAll('#panel-compare .sides dd')].map((e) => e.innerText).join()"
+    until(page, f"{sides}.includes('77 requests') && {sides}.includes(' 5 requests')")
+    until(other, f"(same) => {table} === same", page.evaluate(table))
 
 
 @pytest.mark.parametrize("fragment", ["view=%E0%A4%A&s=1&batch=7", "s=1&batch=7&x.tpot=%zz", "s=1&batch=7&lang=%", "s=1&batch=7&sweep.axis=__proto__&view=constructor&measured.by=toString"])
@@ -148,3 +150,71 @@ def test_a_refused_question_leaves_the_lesson(page):
     page.click("#tab-learn")
     page.wait_for_timeout(400)
     assert page.inner_text("#lesson-title") == title
+
+
+NUMBERS = "[...document.querySelectorAll('#tell, #figures, #roofline, #finding, #legend')].filter((e) => e.checkVisibility({ visibilityProperty: true })).map((e) => e.id)"
+
+
+@pytest.mark.parametrize(("fragment", "why"), [("s=1&model=llama-3.1-70b&hardware=h100-sxm&devices=3", "3"), ("p=chat&batch=zzz", "zzz"), ("s=1&model=llama-3.1-8b&hardware=h100-sxm&prompt=1e400", "1e400")])
+@pytest.mark.parametrize("embed", ["", "&embed"])
+def test_a_refused_link_shows_why_and_no_other_questions_numbers(fresh, site, fragment, why, embed):
+    page = fresh()
+    booted(page, f"{site}#{fragment}{embed}")
+    until(page, "document.documentElement.dataset.answered && !document.documentElement.classList.contains('asking')")
+    until(page, "(why) => document.getElementById('said').innerText.includes(why)", why)
+    assert page.is_visible("#said") and page.evaluate(NUMBERS) == []
+    assert "last good answer" not in page.inner_text("#said")
+    if not embed:
+        edit(page, "#f-devices", "4")
+        edit(page, "#f-batch", "4")
+        edit(page, "#f-prompt", "2k")
+        assert len(page.evaluate(NUMBERS)) == 5
+
+
+@pytest.mark.parametrize("fragment", ["p=nosuch", "s=1&config=zzz"])
+def test_an_embedded_link_that_cannot_be_read_shows_why_and_no_numbers(fresh, site, fragment):
+    page = fresh()
+    booted(page, f"{site}#{fragment}&embed")
+    until(page, "document.getElementById('said').innerText.includes('could not be read')")
+    assert page.is_visible("#said") and page.evaluate(NUMBERS) == []
+
+
+def test_an_embedded_link_shows_no_numbers_but_its_own_while_it_opens(fresh, site):
+    page = fresh()
+    page.route("**/worker.mjs", lambda route: None)  # never answered
+    page.goto(f"{site}#s=1&model=llama-3.1-8b&hardware=h100-sxm&embed")
+    until(page, "document.documentElement.classList.contains('unanswered')")
+    assert page.evaluate(NUMBERS) == []
+
+
+def test_names_in_a_link_are_not_the_languages(fresh, site):
+    page = fresh()
+    booted(page, f"{site}#s=1&model=__proto__&hardware=constructor")
+    until(page, "document.getElementById('said').innerText.includes('__proto__')")
+    assert "native code" not in page.inner_text("body") and "__proto__ in" in sentence(page)
+
+
+def test_back_to_the_same_question_keeps_the_language_in_the_address(page):
+    opened(page, "#p=chat")
+    page.click("[data-preset=deepseek]")
+    settled(page)
+    page.click("#undo")
+    settled(page)
+    page.select_option("#language", "zh")
+    until(page, "location.hash === '#p=chat&lang=zh'")
+    page.go_back()
+    until(page, "location.hash === '#p=chat&lang=zh'")
+    page.select_option("#language", "en")
+    until(page, "location.hash === '#p=chat'")
+
+
+def test_a_refused_value_stays_marked_in_both_places_when_the_language_changes(page):
+    edit(page, "#s-batch", "-3")
+    marked = "[...document.querySelectorAll('#f-batch, #s-batch')].map((e) => [e.getAttribute('aria-invalid'), e.getAttribute('aria-describedby')])"
+    assert page.evaluate(marked) == [["true", "e-batch"]] * 2
+    for language in ("zh", "en"):
+        page.select_option("#language", language)
+        until(page, f"document.documentElement.lang.startsWith('{language}')")
+        assert page.evaluate(marked) == [["true", "e-batch"]] * 2 and page.is_visible("#e-batch")
+    edit(page, "#s-batch", "3")
+    assert [m[0] for m in page.evaluate(marked)] == [None, None]
