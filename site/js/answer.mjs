@@ -23,11 +23,11 @@ export function showFigures(view, explain) {
 /** What limits or refuses this answer stands under the chart, so that neither chart nor form moves when it comes or goes. @param {{code: string, text: string}[]} warnings */
 export const showNotices = (warnings) => list("notices", warnings.map((w) => ({ text: w.text, serious: w.code === "memory" || w.code === "precision" })));
 
-/** What the page has to say of the question itself stands above: a link that could not be read, a value that does not count. @param {string[]} notices @param {string | null} [why] */
+/** What the page has to say of the question itself stands above: a link that could not be read, a value that does not count. @param {any[]} notices a text, or what makes it in the language of now @param {any} [why] */
 export const showSaid = (notices, why = null) => list("said", [...notices.map((text) => ({ text, serious: false })), ...(why === null ? [] : [{ text: why, serious: true }])]);
 
-/** @param {string} id @param {{text: string, serious: boolean}[]} rows */
-const list = (id, rows) => fill($(id), rows.length ? h("ul", {}, rows.map((r) => h("li", { class: r.serious ? "serious" : "" }, r.serious ? [mark("misfit"), " "] : null, h("span", {}, say(r.text))))) : null);
+/** @param {string} id @param {{text: any, serious: boolean}[]} rows */
+const list = (id, rows) => fill($(id), rows.length ? h("ul", {}, rows.map((r) => h("li", { class: r.serious ? "serious" : "" }, r.serious ? [mark("misfit"), " "] : null, h("span", {}, say(typeof r.text === "function" ? r.text() : r.text))))) : null);
 
 /** What the chart shows, as a sentence, and its legend. @param {any} view */
 export function showFinding(view) {

@@ -11,9 +11,11 @@ const WEIGHT = /** @type {Record<string, [number, number]>} */ ({
 /** @param {import("./engine.mjs").Engine} engine */
 export function showBoot(engine) {
   const box = $("boot"), bar = $("boot-bar"), text = $("boot-text");
-  let words = 0;
+  let words = 0, said = () => "";
+  const tell = () => { text.textContent = said(); };
+  document.addEventListener("language", tell);
   const talk = () => { clearTimeout(words); words = window.setTimeout(() => box.classList.add("slow"), 1500); };
-  const begin = () => { box.hidden = false; box.classList.remove("slow"); bar.value = 2; text.textContent = t("boot.engine-download"); talk(); };
+  const begin = () => { box.hidden = false; box.classList.remove("slow"); bar.value = 2; said = () => t("boot.engine-download"); tell(); talk(); };
   begin();
 
   engine.addEventListener("start", begin);
@@ -21,9 +23,15 @@ export function showBoot(engine) {
     const [from, to] = WEIGHT[detail.stage] ?? [0, 0];
     bar.value = from + (detail.total ? (to - from) * (detail.done / detail.total) : 0);
     const key = detail.mode === "plain" ? "boot.plain" : `boot.${detail.stage}`;
-    text.textContent = t(key) + (detail.total && detail.stage === "engine-download" ? ` ${Math.round((100 * detail.done) / detail.total)}\u2009%` : "");
+    said = () => t(key) + (detail.total && detail.stage === "engine-download" ? ` ${Math.round((100 * detail.done) / detail.total)}\u2009%` : "");
+    tell();
   });
-  engine.addEventListener("ready", () => {
+  let ran = () => "";
+  const sayHow = () => { $("engine-state").textContent = ran(); };
+  document.addEventListener("language", sayHow);
+  engine.addEventListener("ready", (/** @type {any} */ { detail: { ms, mode } }) => {
+    ran = () => t("engine.ready", { s: (ms.ready / 1000).toFixed(1), how: t(`engine.${mode}`) });
+    sayHow();
     clearTimeout(words);
     bar.value = 100;
     box.classList.add("done");
@@ -34,6 +42,7 @@ export function showBoot(engine) {
     clearTimeout(words);
     box.hidden = true;
     showFailure(engine, detail);
+    document.addEventListener("language", () => { if (!$("failure").hidden) showFailure(engine, detail); });
   });
 }
 

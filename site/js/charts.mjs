@@ -4,7 +4,7 @@
 
 import { reducedMotion } from "./dom.mjs";
 import { fieldWords, measured, placeLabels } from "./labels.mjs";
-import { phrases, t } from "./i18n.mjs";
+import { language, phrases, point, t } from "./i18n.mjs";
 
 const COLOURS = ["color", "paper"];
 /** @type {Record<string, string>} */ let palette = {};
@@ -106,6 +106,11 @@ export class Chart {
   onResize(work) { this.plot.properties.inner_width.change.connect(work); this.plot.properties.inner_height.change.connect(work); }
 }
 
+/** A point's name in its hover: "decode: gate_proj", "decode, at most". @param {string} title */
+const worded = (title) => {
+  const [, phase, mark, what] = /^(\w+)(: |, )(.+)$/.exec(title) ?? [];
+  return mark && language !== "en" ? `${t(`phase.${phase}`)}${point(/** @type {any} */ (mark.trim()))}${mark === ", " ? t(what === "expected" ? "row.expected" : "at_most") : phrases(what)}` : title;
+};
 const MOVING = ["phases", "phase_labels", "operators", "expected"];
 /** The most points of a trail. */
 const TRAIL = 200;
@@ -150,6 +155,7 @@ export class RooflineChart extends Chart {
     const { range, ...sources } = chart;
     sources.trail = this.trail(sources.phases, on);
     sources.phase_labels = { ...sources.phase_labels, text: sources.phase_labels.text.map((/** @type {string} */ n) => t(`phase.${n}`)) };
+    for (const name of ["phases", "expected", "operators"]) if (sources[name]) sources[name] = { ...sources[name], title: sources[name].title.map(worded), tip: sources[name].tip.map(phrases) };
     sources.field_labels = fieldWords(sources.field_labels);
     sources.ridges = { ...sources.ridges, label: sources.ridges.label.map(phrases) };
     sources.roof_labels = { ...sources.roof_labels, text: sources.roof_labels.text.map((/** @type {string} */ n) => (n.includes("unified") ? phrases(n) : n)) };

@@ -60,20 +60,28 @@ export function mark(role) {
 export const number = (key, text, title) => h("button", { type: "button", class: "explain num", dataset: { explain: key }, title: title ?? null }, text);
 
 let toastTimer = 0;
-/** Say something for a few seconds, with an optional action. @param {string} text @param {string} [action] @param {() => void} [run] @param {number} [ms] */
+/** What is open says the same in another language: the toast, and the dialog by being opened anew. */
+let told = () => {}, opened = () => {};
+const retell = () => { if (!$("toast").hidden) told(); if ($("sheet").open) opened(); };
+/** Say something for a few seconds, with an optional action. @param {any} text a text, or what makes it in the language of now @param {any} [action] @param {() => void} [run] @param {number} [ms] */
 export function toast(text, action, run, ms = 6000) {
   const box = $("toast"), dialog = [...document.querySelectorAll("dialog[open]")].at(-1);
   // What is outside an open dialog lies under its veil, so the words stand in it while it is open.
   if (box.parentElement !== (dialog ?? document.body)) (dialog ?? document.body).append(box);
   dialog?.addEventListener("close", () => document.body.append(box), { once: true });
-  fill(box, h("span", {}, text), action ? h("button", { type: "button", class: "quiet", onclick: () => { box.hidden = true; run?.(); } }, action) : null);
+  const word = (/** @type {any} */ said) => (typeof said === "function" ? said() : said);
+  told = () => { fill(box, h("span", {}, word(text)), action ? h("button", { type: "button", class: "quiet", onclick: () => { box.hidden = true; run?.(); } }, word(action)) : null); };
+  told();
+  document.addEventListener("language", retell);
   box.hidden = false;
   clearTimeout(toastTimer);
   if (ms) toastTimer = window.setTimeout(() => { box.hidden = true; }, ms);
 }
 
-/** Open the one dialog with a title and content. @param {string} title @param {...any} content */
-export function sheet(title, ...content) {
+/** Open the one dialog with a title and content. @param {() => void} again opens it anew, in another language @param {string} title @param {...any} content */
+export function sheet(again, title, ...content) {
+  opened = again;
+  document.addEventListener("language", retell);
   $("sheet-title").textContent = title;
   fill($("sheet-body"), ...content);
   if (!$("sheet").open) $("sheet").showModal();

@@ -18,7 +18,7 @@ export function explainOnClick(page) {
 export async function openExplanation(page, key) {
   const place = h("div", {}, h("p", { class: "hint" }, t("waiting")));
   const name = key.startsWith("op.") ? "op" : key;
-  sheet(t(`figure.${name}`), h("p", {}, t(`figure.${name}.gloss`)), place);
+  sheet(() => openExplanation(page, key), t(`figure.${name}`), h("p", {}, t(`figure.${name}.gloss`)), place);
   try {
     const [{ steps, constants }] = await Promise.all([page.engine.ask("explain", { form: page.state.form, key }), viewWords(page.engine.build)]);
     place.replaceChildren(

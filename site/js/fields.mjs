@@ -45,12 +45,12 @@ export class Question {
   draw() {
     this.inputs.clear();
     fill($("presets"), PRESETS.map((p) => h("button", { type: "button", class: "chip", dataset: { preset: p.id }, title: t(`preset.${p.id}.title`), onclick: () => this.state.replace(p.form, { push: true }) }, t(`preset.${p.id}`))));
-    const folded = SECTIONS.filter((s) => s.fold);
+    const folded = SECTIONS.filter((s) => s.fold), unfolded = [...document.querySelectorAll("#fields details[open]")].map((fold) => fold.id);
     fill($("fields"),
       this.section("model", [this.choice("model"), h("p", { class: "hint", id: "model-facts" }), h("button", { type: "button", class: "link small", id: "paste", onclick: this.openPaste }, t("paste.open"))]),
       this.section("hardware", [this.choice("hardware"), h("p", { class: "hint", id: "hardware-facts" }), h("div", { id: "custom", class: "grid two", hidden: true }), this.devices()]),
       SECTIONS.filter((s) => !s.fold).map((s) => this.section(s.id, h("div", { class: `grid ${s.id === "layout" ? "four" : "one"}` }, s.fields.map((f) => this.field(f))))),
-      folded.map((s) => h("details", { class: "fold", id: `fold-${s.id}` }, h("summary", {}, t(`section.${s.id}`)), h("p", { class: "hint" }, t(`section.${s.id}.hint`)), h("div", { class: "grid two" }, s.fields.map((f) => this.field(f))))));
+      folded.map((s) => h("details", { class: "fold", id: `fold-${s.id}`, open: unfolded.includes(`fold-${s.id}`) }, h("summary", {}, t(`section.${s.id}`)), h("p", { class: "hint" }, t(`section.${s.id}.hint`)), h("div", { class: "grid two" }, s.fields.map((f) => this.field(f))))));
     this.show();
   }
 
@@ -95,11 +95,11 @@ export class Question {
 
   /** Let the visitor choose a model or chip for a field. @param {string} field @param {"model" | "hardware"} what @param {boolean} [optional] */
   async choose(field, what, optional = false) {
-    try { await this.lists(); } catch (error) { return toast(phrases(/** @type {Error} */ (error).message)); }
+    try { await this.lists(); } catch (error) { return toast(() => phrases(/** @type {Error} */ (error).message)); }
     const rows = what === "model" ? this.catalogue.models : this.catalogue.chips;
-    const items = rows.map((/** @type {any} */ r) => ({ id: r.id, name: r.name, detail: phrases(r.detail), group: what === "model" ? r.group : r.vendor, words: what === "model" ? r.family : r.kind }));
-    const extra = optional ? [{ id: "", label: t("picker.none_of_them") }] : what === "model" ? [{ id: "\0paste", label: t("paste.open") }] : [{ id: "custom", label: t("custom.open") }];
-    const id = await pick({ title: t(what === "model" ? "picker.model" : "picker.hardware"), items, current: this.state.get(field), extra });
+    const items = () => rows.map((/** @type {any} */ r) => ({ id: r.id, name: r.name, detail: phrases(r.detail), group: what === "model" ? r.group : r.vendor, words: what === "model" ? r.family : r.kind }));
+    const extra = () => optional ? [{ id: "", label: t("picker.none_of_them") }] : what === "model" ? [{ id: "\0paste", label: t("paste.open") }] : [{ id: "custom", label: t("custom.open") }];
+    const id = await pick(() => ({ title: t(what === "model" ? "picker.model" : "picker.hardware"), items: items(), current: this.state.get(field), extra: extra() }));
     if (id === null) return;
     if (id === "\0paste") return this.openPaste();
     if (field === "model") this.state.set({ model: id, config: "", read_as: "" });

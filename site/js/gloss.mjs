@@ -45,6 +45,7 @@ export function showGlosses(build) {
   document.addEventListener("pointerdown", () => { tabbed = false; }, true);
   for (const event of ["pointerover", "focusin"]) document.addEventListener(event, (e) => { const element = target(e); if (element) show(element); });
   for (const event of ["pointerout", "focusout"]) document.addEventListener(event, (/** @type {any} */ e) => { if (shown && target(e) === shown && e.relatedTarget !== box && !(event === "pointerout" && shown === document.activeElement)) hide(); });
+  document.addEventListener("language", hide);
   box.addEventListener("pointerleave", () => { if (shown !== document.activeElement) hide(); });
   document.addEventListener("keydown", (event) => { if (event.key === "Escape" && !box.hidden) { hide(); event.stopPropagation(); event.preventDefault(); } }, true);
   // Focus by keyboard may scroll its element into view; a gloss goes along with that and away with any other scrolling.

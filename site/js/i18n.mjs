@@ -113,6 +113,9 @@ export function phrases(text) {
   return plain(known(text) ?? [text.split(LIST).map((part) => plain(known(part) ?? [part])).join("，")]);
 }
 
+/** Makes a question that is answered yes where the language has changed since it was asked last. */
+export const turning = () => { let last = language; return () => last !== (last = language); };
+
 /** A mark of punctuation as the language has it, with the space that follows; no mark: what stands between two sentences. @param {":" | ";" | "," | ""} mark */
 export const point = (mark) => (language === "en" ? `${mark} ` : { ":": "：", ";": "；", ",": "，", "": "" }[mark]);
 
@@ -155,4 +158,5 @@ export function translatePage() {
   for (const element of document.querySelectorAll("[data-t-label]")) element.setAttribute("aria-label", t(/** @type {HTMLElement} */ (element).dataset.tLabel ?? ""));
   for (const element of document.querySelectorAll("[data-t-title]")) element.setAttribute("title", t(/** @type {HTMLElement} */ (element).dataset.tTitle ?? ""));
   document.title = t("title");
+  document.querySelector("meta[name=description]")?.setAttribute("content", t("description"));
 }

@@ -19,8 +19,13 @@ export function data(path) {
   return /** @type {Promise<any>} */ (once.get(path));
 }
 
+let wanted = false;
+/** The words of what has been loaded on demand, in another language. @param {any} build */
+export const wordsAgain = (build) => (wanted ? viewWords(build) : null);
+
 /** The words of what is loaded on demand. @param {any} build */
 export async function viewWords(build) {
+  wanted = true;
   for (const name of new Set(["en", language])) addWords(name, await data(`${build.app}i18n/views-${name}.json`));
 }
 

@@ -13,7 +13,7 @@ import { language, phrases, t, useEnglish, useLanguage } from "./i18n.mjs";
 import { firstOf, showLever, showWays } from "./lever.mjs";
 import { keepOffline } from "./offline.mjs";
 import { showGlosses } from "./gloss.mjs";
-import { data as fetched, lazyTab } from "./lazy.mjs";
+import { data as fetched, lazyTab, wordsAgain } from "./lazy.mjs";
 import { listenForConfigs, openPaste } from "./paste.mjs";
 import { memoryTab, methodTab, operatorsTab, timeTab } from "./panels.mjs";
 import { rehearse } from "./rehearse.mjs";
@@ -29,7 +29,7 @@ const data = (/** @type {string} */ name) => JSON.parse($(`data-${name}`).textCo
 const build = data("build"), catalogue = data("catalogue"), first = data("default");
 useEnglish(data("words"));
 
-let result = first, lever = first.lever, touched = false, notices = /** @type {string[]} */ ([]), tabs = /** @type {Tabs | null} */ (null), rest = 0, rested = 0;
+let result = first, lever = first.lever, touched = false, notices = /** @type {any[]} */ ([]), tabs = /** @type {Tabs | null} */ (null), rest = 0, rested = 0;
 const state = new State(catalogue.default);
 let answered = state.form, drawn = state.form; // the question of the answer, and that of the chart on show
 const engine = new Engine(build, new URL("./worker.mjs", import.meta.url).href, new URL("./", document.baseURI).href);
@@ -39,7 +39,7 @@ const figure = (/** @type {string} */ name) => () => fetched(`${build.app}charts
 const figures = { roofline: figure("roofline"), sweep: figure("sweep"), sweep_linear: figure("sweep_linear") };
 const chart = new RooflineChart($("roofline"), figures.roofline);
 /** The question asked last, and why it was refused if so; and why what is on show is not the form's answer (null: it is). */
-let outcome = { form: state.form, why: /** @type {string | null} */ (null) }, trouble = outcome.why;
+let outcome = { form: state.form, why: /** @type {string | null} */ (null) }, trouble = /** @type {any} */ (null);
 const page = { state, engine, figures, question, sentence, chart, charts: [chart], wantChart, repaint: () => repaint(page.charts), latest: () => result, drawn: () => !rest, describe: (form = null) => sentence.asked(form) };
 // For tests, the benchmark and the curious: what the page is made of. Nothing in the page reads it.
 Object.assign(globalThis, { roofline: page });
@@ -65,7 +65,7 @@ function showRest() {
   showTrouble();
   showNotices(result.view.warnings);
   showFinding(result.view);
-  if ($("chart-table").closest("details").open) showChartTable(result.view);
+  if ($("chart-table").childElementCount || $("chart-table").closest("details").open) showChartTable(result.view);
   question.showResolved(result.view);
   tabs?.update();
   address.keep();
@@ -78,11 +78,11 @@ const address = new Address(state, {
     if (keys.view) tabs?.select(keys.view, false);
     document.documentElement.classList.toggle("embed", "embed" in keys);
   },
-  waiting: () => { if (!engine.ready) stale(t("link.opening")); },
+  waiting: () => { if (!engine.ready) stale(() => t("link.opening")); },
   open: async (fragment) => { await ready; return engine.ask("from_link", { fragment, as_written: true }); },
   opened: (said) => { notices = [...new Set(said)]; showTrouble(); },
   failed: (why) => {
-    notices = [t(document.documentElement.classList.contains("embed") ? "link.bad" : "link.bad.first", { why: phrases(why) })];
+    notices = [() => t(document.documentElement.classList.contains("embed") ? "link.bad" : "link.bad.first", { why: phrases(why) })];
     if (outcome.form === state.form) stale(outcome.why);
     else if (engine.ready) ask();
     show();
@@ -90,7 +90,7 @@ const address = new Address(state, {
 });
 const announce = debounce(() => { $("summary").textContent = sentence.text(); }, 900);
 
-const tryLever = (/** @type {any} */ row) => { state.set(row.change, { push: true }); toast(t("applied", { what: phrases(row.title) }), t("undo"), () => state.undo()); };
+const tryLever = (/** @type {any} */ row) => { state.set(row.change, { push: true }); toast(() => t("applied", { what: phrases(row.title) }), () => t("undo"), () => state.undo()); };
 const sayLever = () => (result.view.ways.length ? showWays(result.view.ways, tryLever) : showLever(lever, tryLever));
 const nameLever = debounce(async () => {
   const form = state.form;
@@ -131,7 +131,7 @@ async function ask() {
   if (form === state.form) document.documentElement.classList.remove("asking");
 }
 
-/** Keep the last good answer, dimmed and said to be that; null: the answer is the question's. @param {string | null} why */
+/** Keep the last good answer, dimmed and said to be that; null: the answer is the question's. @param {string | (() => string) | null} why */
 function stale(why) {
   const root = document.documentElement.classList;
   trouble = why;
@@ -154,12 +154,12 @@ state.addEventListener("change", () => {
   $("undo").disabled = !state.past.length;
   $("redo").disabled = !state.future.length;
   if (engine.ready) ask();
-  else stale(t(engine.failed ? "failure.unasked" : "waiting.first"));
+  else stale(() => t(engine.failed ? "failure.unasked" : "waiting.first"));
 });
 
 /** @param {string} name @param {boolean} [keep] */
 async function setLanguage(name, keep = true) {
-  try { await useLanguage(name, build.app); } catch (error) { return toast(phrases(/** @type {Error} */ (error).message)); }
+  try { await useLanguage(name, build.app); await wordsAgain(build); } catch (error) { return toast(() => phrases(/** @type {Error} */ (error).message)); }
   $("language").value = language;
   if (keep) { state.page.lang = language === "en" ? /** @type {any} */ (undefined) : language; state.writeAddress(); }
   question.draw();
@@ -169,8 +169,9 @@ async function setLanguage(name, keep = true) {
   sayLever();
   if (chart.doc) chart.words();
   delete chart.shown.phase_labels;
-  show();
+  show(); showRest(); // at once, not after the least time between two drawings
   if ($("summary").textContent) $("summary").textContent = sentence.text(); // what was said last is not left in another language
+  document.dispatchEvent(new Event("language")); // what is open besides: toast, dialogs, badges
 }
 
 const ready = new Promise((resolve) => engine.addEventListener("ready", resolve, { once: true }));
@@ -190,17 +191,16 @@ function start() {
   engine.addEventListener("ready", (/** @type {any} */ { detail }) => {
     document.documentElement.dataset.ready = detail.mode;
     Object.assign($("engine-state").dataset, { ms: String(detail.ms.ready), at: String(Math.round(performance.now())) }); // by the worker's clock, and since the visit began
-    $("engine-state").textContent = t("engine.ready", { s: (detail.ms.ready / 1000).toFixed(1), how: t(`engine.${detail.mode}`) });
     if (engine.deaths > 1) { // asked once more, it would die once more
       document.documentElement.classList.remove("asking");
-      stale(t("engine.dies"));
+      stale(() => t("engine.dies"));
     } else if (touched) ask();
     else if (tabs?.current !== "operators") tabs?.update(); // the first tab stands since the beginning; others may have waited for Python
     keepOffline(() => touched);
     rehearse(engine, state, () => touched);
     question.lists().catch(() => {}); // asked for again when a list is opened
   });
-  engine.addEventListener("failed", () => { document.documentElement.dataset.ready = "failed"; if (touched) stale(t("failure.unasked")); });
+  engine.addEventListener("failed", () => { document.documentElement.dataset.ready = "failed"; if (touched) stale(() => t("failure.unasked")); });
 
   $("language").append(h("option", { value: "zh", lang: "zh-Hans" }, "中文")); // not in the HTML, whose first paint would wait for a font that has it
   $("language").addEventListener("change", () => setLanguage($("language").value));
@@ -208,7 +208,7 @@ function start() {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", page.repaint);
   $("undo").addEventListener("click", () => state.undo());
   $("redo").addEventListener("click", () => state.redo());
-  $("reset").addEventListener("click", () => { const before = state.form; state.replace(state.default, { push: true }); toast(t("reset.done"), t("undo"), () => state.replace(before)); });
+  $("reset").addEventListener("click", () => { const before = state.form; state.replace(state.default, { push: true }); toast(() => t("reset.done"), () => t("undo"), () => state.replace(before)); });
   $("chart-table").closest("details").addEventListener("toggle", () => showChartTable(result.view));
   $("share").addEventListener("click", () => { state.writeAddress(); openShare(page); });
   $("question").addEventListener("submit", (/** @type {Event} */ event) => event.preventDefault());

@@ -15,6 +15,7 @@ export async function keepOffline(touched) {
     mark.textContent = navigator.onLine ? "" : t("offline");
   };
   addEventListener("online", draw);
+  document.addEventListener("language", draw);
   addEventListener("offline", draw);
   draw();
   if (!("serviceWorker" in navigator) || !isSecureContext) return;
@@ -30,7 +31,7 @@ export async function keepOffline(touched) {
     const arrived = () => {
       if (!registration.waiting || !navigator.serviceWorker.controller) return;
       if (!touched()) takeOver();
-      else toast(t("update.ready"), t("update.reload"), takeOver, 0);
+      else toast(() => t("update.ready"), () => t("update.reload"), takeOver, 0);
     };
     if (registration.waiting) arrived();
     registration.addEventListener("updatefound", () => {

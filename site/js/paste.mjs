@@ -11,7 +11,7 @@ export async function openPaste(page, given = "") {
     const [{ open }] = await Promise.all([import("./views/model.mjs"), viewWords(page.engine.build)]);
     open(page, given);
   } catch (error) {
-    toast(t("view.failed", { why: /** @type {Error} */ (error).message }));
+    toast(() => t("view.failed", { why: /** @type {Error} */ (error).message }));
   }
 }
 

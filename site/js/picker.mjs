@@ -21,9 +21,10 @@ export function search(items, query) {
 
 /**
  * Let the visitor choose. Resolves with an id, or null if the dialog is closed.
- * @param {{title: string, items: Item[], current: string, extra?: {label: string, id: string}[]}} options @returns {Promise<string | null>}
+ * @param {() => {title: string, items: Item[], current: string, extra?: {label: string, id: string}[]}} options in the language of now @param {string} [query] @returns {Promise<string | null>}
  */
-export function pick({ title, items, current, extra = [] }) {
+export function pick(options, query = "") {
+  const { title, items, current, extra = [] } = options();
   return new Promise((resolve) => {
     let shown = /** @type {Item[]} */ ([]), active = 0;
     const list = h("ul", { id: "picker-list", role: "listbox", "aria-label": title, class: "options" });
@@ -36,7 +37,9 @@ export function pick({ title, items, current, extra = [] }) {
       h("div", { class: "picker-top" }, input, h("button", { type: "button", class: "quiet close", "aria-label": t("close"), onclick: () => close(null) }, "✕")),
       extra.length ? h("div", { class: "picker-extra" }, extra.map((e) => h("button", { type: "button", class: "quiet", onclick: () => close(e.id) }, e.label))) : null,
       list, count);
-    const close = (/** @type {string | null} */ id) => { if (dialog.open) dialog.close(); dialog.remove(); resolve(id); };
+    const close = (/** @type {any} */ id) => { document.removeEventListener("language", anew); if (dialog.open) dialog.close(); dialog.remove(); resolve(id); };
+    const anew = () => close(pick(options, input.value));
+    document.addEventListener("language", anew);
     dialog.addEventListener("cancel", () => close(null));
     dialog.addEventListener("click", (/** @type {MouseEvent} */ event) => { if (event.target === dialog) close(null); });
 
@@ -71,6 +74,7 @@ export function pick({ title, items, current, extra = [] }) {
     }
 
     document.body.append(dialog);
+    input.value = query;
     draw();
     active = Math.max(0, shown.findIndex((item) => item.id === current));
     dialog.showModal();

@@ -10,9 +10,9 @@ import { joinFragment } from "./state.mjs";
 async function copy(text) {
   try {
     await navigator.clipboard.writeText(text);
-    toast(t("copied"), undefined, undefined, 2000);
+    toast(() => t("copied"), undefined, undefined, 2000);
   } catch {
-    toast(t("copy.refused"));
+    toast(() => t("copy.refused"));
   }
 }
 
@@ -33,7 +33,7 @@ export async function openShare(page) {
     h("div", { class: "copyable" }, h("label", { for: id }, label), h("button", { type: "button", class: "quiet", "aria-label": `${t("copy")}: ${label}`, onclick: () => copy($(id).value) }, t("copy"))),
     h("textarea", { id, readonly: true, rows, spellcheck: "false", onfocus: (/** @type {any} */ e) => e.target.select() }, value));
   const place = field("share-link", t("share.link"), location.href), rest = h("div", {}, h("p", { class: "hint" }, t("waiting")));
-  sheet(t("share.title"), h("p", {}, t("share.text")), place, rest);
+  sheet(() => openShare(page), t("share.title"), h("p", {}, t("share.text")), place, rest);
   $("share-link").select();
   try {
     const [same, files] = await Promise.all([page.engine.ask("link", { form }), page.engine.ask("export", { form })]);
@@ -83,7 +83,7 @@ const paper = () => getComputedStyle(document.documentElement).getPropertyValue(
 /** As a PNG. @param {any} page */
 async function picture(page) {
   const canvas = await drawn(page, "png");
-  if (!canvas) return toast(t("picture.refused"));
+  if (!canvas) return toast(() => t("picture.refused"));
   const out = document.createElement("canvas"), source = canvas.canvas ?? canvas;
   out.width = source.width;
   out.height = source.height;
@@ -97,7 +97,7 @@ async function picture(page) {
 /** As an SVG, with the sentence as its title and the finding as its description. @param {any} page */
 async function drawing(page) {
   const text = (await drawn(page, "svg"))?.ctx?.get_serialized_svg?.(true);
-  if (!text) return toast(t("picture.refused"));
+  if (!text) return toast(() => t("picture.refused"));
   const words = (/** @type {string} */ tag, /** @type {string} */ said) => { const element = document.createElementNS("http://www.w3.org/2000/svg", tag); element.textContent = said; return element; };
   const svg = new DOMParser().parseFromString(text, "image/svg+xml").documentElement, ground = words("rect", "");
   for (const [name, value] of Object.entries({ width: "100%", height: "100%", fill: paper() })) ground.setAttribute(name, value);

@@ -4,7 +4,7 @@
 import { bound } from "./answer.mjs";
 import { Chart } from "./charts.mjs";
 import { h, fill } from "./dom.mjs";
-import { named, point, rich, say, t } from "./i18n.mjs";
+import { named, point, rich, say, t, turning } from "./i18n.mjs";
 import { PRESETS, presetOf } from "./presets.mjs";
 import { segmented, table } from "./tabs.mjs";
 
@@ -30,12 +30,14 @@ const AXES = ["batch", "prompt", "devices"], SCALES = ["log", "linear"];
 /** @param {Page} page */
 export function sweepTab(page) {
   const { state } = page, of = (/** @type {string} */ name, /** @type {string[]} */ choices) => { const said = state.page[`sweep.${name}`]; return choices.includes(said) ? said : choices[0]; };
-  let axis = "batch", scale = "log";
+  let axis = "batch", scale = "log", held = /** @type {any} */ (null);
+  const turned = turning();
   /** Each scale has its own figure, embedded when it is first wanted. @type {Record<string, {box: HTMLElement, chart: Chart | null, soon: Promise<void> | null}>} */
   const drawings = Object.fromEntries(["log", "linear"].map((id) => [id, { chart: null, soon: null, box: h("div", { id: id === "log" ? "sweep" : "sweep-linear", class: "plot short", role: "img", "aria-labelledby": "sweep-finding" }) }]));
   const finding = h("p", { id: "sweep-finding", class: "caption" }, t("waiting")), rows = h("div"), top = h("div", { class: "panel-top" });
 
   async function draw(/** @type {any} */ result) {
+    held = result;
     const fitting = result.rows.filter((/** @type {any} */ r) => r.fits), here = result.rows.find((/** @type {any} */ r) => r.here);
     fill(finding, ...rich(`sweep.${axis}`), point(""), h("span", {}, fitting.length < result.rows.length ? t("sweep.unfit", { n: result.rows.length - fitting.length }) : ""));
     fill(rows, table({ caption: t(`sweep.axis.${axis}`), rows: result.rows.map((/** @type {any} */ r) => ({ ...r, ...r.text, className: r.here ? "here" : "" })),
@@ -69,6 +71,10 @@ export function sweepTab(page) {
       segmented(t("sweep.scale"), SCALES.map((id) => ({ id, text: t(`sweep.${id}`) })), scale, (id) => choose("scale", id, SCALES[0])));
     const boxes = Object.values(drawings).map(({ box }) => box);
     if (!panel.contains(boxes[0])) fill(panel, top, h("figure", { class: "chart" }, boxes, h("figcaption", {}, finding)), rows);
+    if (turned()) {
+      if (held?.axis === axis) draw(held);
+      else { fill(finding, t("waiting")); fill(rows); }
+    }
     study(page, panel, "sweep", { form: page.state.form, axis }, draw);
   };
   return { id: "sweep", open };
@@ -78,7 +84,8 @@ export function sweepTab(page) {
 export function compareTab(page) {
   const { state, engine } = page, KEY = "compare.";
   /** The pinned question, and what stands of it in the address. @type {Record<string, string> | null} */ let pinned = null;
-  let name = "", written = "", wrong = "";
+  let name = "", written = "", wrong = "", last = /** @type {any} */ (null);
+  const turned = turning();
   const said = () => Object.keys(state.page).filter((k) => k.startsWith(KEY)).sort().map((k) => `${k.slice(KEY.length)}=${encodeURIComponent(state.page[k])}`).join("&");
   /** Keep the pinned question in the address. @param {string} fragment */
   const write = (fragment) => {
@@ -116,12 +123,16 @@ export function compareTab(page) {
     };
     if (said() !== written) return read(panel);
     if (!pinned) return fill(panel, wrong && h("p", { class: "error" }, say(wrong)), h("p", {}, t("compare.empty")), h("div", { class: "row" }, h("button", { type: "button", class: "solid", onclick: pin }, t("compare.pin"))));
-    const held = pinned;
-    study(page, panel, "compare", { a: held, b: state.form }, (result) => fill(panel,
+    const held = pinned, show = (/** @type {any} */ result) => fill(panel,
       h("div", { class: "panel-top" }, h("button", { type: "button", class: "quiet", onclick: pin }, t("compare.again")), h("button", { type: "button", class: "quiet", onclick: () => state.replace(held, { push: true }) }, t("compare.back")), h("button", { type: "button", class: "quiet", onclick: () => { pinned = null; write(""); open(panel); } }, t("compare.stop"))),
       h("dl", { class: "sides" }, [["a", name], ["b", page.describe()]].map(([side, text]) => h("div", {}, h("dt", {}, t(`compare.${side}`)), h("dd", {}, text)))),
       table({ caption: t("tab.compare"), rows: result.rows, columns: [{ key: "key", label: t(`compare.times.${page.latest().view.time.decode?.basis ?? "limit"}`) }, { key: "a", label: t("compare.a"), num: true }, { key: "b", label: t("compare.b"), num: true }, { key: "ratio", label: t("compare.ratio"), num: true }], cell: (row, key) => (key === "key" ? t(`compare.${row.key}`) : row[key]) }),
-      result.phases.map((/** @type {any} */ p) => [h("h3", {}, t(`phase.${p.phase}`), " ", h("small", {}, t("time.limit"))), table({ caption: t(`phase.${p.phase}`), rows: [{ group: "", total: true, a: p.a, b: p.b }, ...p.groups], columns: [{ key: "group", label: t("op.group") }, { key: "a", label: t("compare.a"), num: true }, { key: "b", label: t("compare.b"), num: true }], cell: (row, key) => (key === "group" ? (row.total ? t("compare.whole") : named("group", row.group)) : row[key]) })])));
+      result.phases.map((/** @type {any} */ p) => [h("h3", {}, t(`phase.${p.phase}`), " ", h("small", {}, t("time.limit"))), table({ caption: t(`phase.${p.phase}`), rows: [{ group: "", total: true, a: p.a, b: p.b }, ...p.groups], columns: [{ key: "group", label: t("op.group") }, { key: "a", label: t("compare.a"), num: true }, { key: "b", label: t("compare.b"), num: true }], cell: (row, key) => (key === "group" ? (row.total ? t("compare.whole") : named("group", row.group)) : row[key]) })]));
+    if (turned()) {
+      name = page.describe(held);
+      if (last?.held === held) show(last.result);
+    }
+    study(page, panel, "compare", { a: held, b: state.form }, (result) => { last = { held, result }; show(result); });
     return panel;
   };
   return { id: "compare", open };

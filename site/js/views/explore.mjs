@@ -19,14 +19,14 @@ export function view(page) {
   const { state, engine } = page, step = newest(engine), swing = newest(engine);
   const asks = form(page, () => (part === "fleet" ? sizing.update() : search())), sizing = fleet(page, asks, (name, value) => state.keep(name, value)), able = capability({ ...page, redraw: () => open(panel) });
   const shown = found(page, { open: openScenario, csv: async () => (await engine.ask("explore", { ...asked, do: "csv" })).csv, choose: (cell) => { keep("x.cell", cell ? String(cell) : ""); search(); } });
-  const progress = h("progress", { max: "1", value: 0, "aria-label": t("explore.progress") }), said = h("span", { class: "hint", role: "status" });
-  const bar = h("div", { class: "trying", hidden: true }, progress, said, h("button", { type: "button", class: "chip", onclick: () => stop() }, t("explore.stop")));
+  const progress = h("progress", { max: "1", value: 0 }), said = h("span", { class: "hint", role: "status" });
+  const stopper = h("button", { type: "button", class: "chip", onclick: () => stop() }), bar = h("div", { class: "trying", hidden: true }, progress, said, stopper);
   const problem = h("p", { class: "error", role: "alert" }), bars = h("div");
   /** @type {HTMLElement} */ let panel;
   /** What the answer on the page was asked with. @type {any} */ let asked = {};
   /** @type {any} */ let key = null;
   /** The worker that has NumPy; one that is started anew has not. @type {Worker | null} */ let has = null;
-  let part = "search", soon = 0;
+  let part = "search", soon = 0, swung = /** @type {any} */ (null);
 
   /** Keep something of this view in the address. @param {string} name @param {string} value */
   const keep = (name, value) => state.keep(name, value);
@@ -88,11 +88,16 @@ export function view(page) {
       busy(false);
       const objective = goal(), told = await swing("explore", { do: "tornado", form: state.form, objective });
       if (!told || part !== "tornado") return;
-      const side = (/** @type {any} */ row, /** @type {"low" | "high"} */ which) => h("i", { class: which, style: { left: `${50 + 50 * Math.min(0, row[`${which}_at`])}%`, width: `${50 * Math.abs(row[`${which}_at`])}%` } });
-      fill(bars, h("p", { class: "lead" }, ...rich("explore.tornado.told", { base: t(`explore.goal.${objective}`, { goal: told.base }), first: told.rows[0] ? named("explore.parameter", told.rows[0].parameter) : "–", step: h("span", { class: "num" }, told.step) })),
-        table({ caption: t("explore.part.tornado"), rows: told.rows, columns: [{ key: "parameter", label: t("explore.assumption") }, { key: "bar", label: t("explore.change") }, ...["low", "high"].map((key) => ({ key, label: h("span", {}, h("i", { class: `swatch ${key}`, "aria-hidden": "true" }), t(key === "low" ? "explore.less" : "explore.greater", told)), num: true }))],
-          cell: (row, k) => (k === "parameter" ? named("explore.parameter", row.parameter) : k === "bar" ? h("span", { class: "tornado", "aria-hidden": "true" }, side(row, "low"), side(row, "high")) : h("span", {}, row[k], h("small", { class: "block" }, row[`${k}_value`]))) }));
+      swung = { objective, told };
+      showSwing();
     } catch (error) { busy(false); fill(problem, say(/** @type {Error} */ (error).message)); }
+  }
+  function showSwing() {
+    const { objective, told } = swung;
+    const side = (/** @type {any} */ row, /** @type {"low" | "high"} */ which) => h("i", { class: which, style: { left: `${50 + 50 * Math.min(0, row[`${which}_at`])}%`, width: `${50 * Math.abs(row[`${which}_at`])}%` } });
+    fill(bars, h("p", { class: "lead" }, ...rich("explore.tornado.told", { base: t(`explore.goal.${objective}`, { goal: told.base }), first: told.rows[0] ? named("explore.parameter", told.rows[0].parameter) : "–", step: h("span", { class: "num" }, told.step) })),
+      table({ caption: t("explore.part.tornado"), rows: told.rows, columns: [{ key: "parameter", label: t("explore.assumption") }, { key: "bar", label: t("explore.change") }, ...["low", "high"].map((key) => ({ key, label: h("span", {}, h("i", { class: `swatch ${key}`, "aria-hidden": "true" }), t(key === "low" ? "explore.less" : "explore.greater", told)), num: true }))],
+        cell: (row, k) => (k === "parameter" ? named("explore.parameter", row.parameter) : k === "bar" ? h("span", { class: "tornado", "aria-hidden": "true" }, side(row, "low"), side(row, "high")) : h("span", {}, row[k], h("small", { class: "block" }, row[`${k}_value`]))) }));
   }
   /** What the tornado is of. */
   const goal = () => (GOALS.includes(state.page["x.goal"]) ? state.page["x.goal"] : GOALS[0]);
@@ -101,6 +106,10 @@ export function view(page) {
   function open(target) {
     panel = target;
     part = partOf(page, PARTS);
+    fill(stopper, t("explore.stop"));
+    fill(said);
+    progress.setAttribute("aria-label", t("explore.progress"));
+    if (swung) showSwing();
     const body = part === "search" ? [asks.build(), bar, problem, ...shown.build()]
       : part === "capability" ? [bar, problem, ...able.build()]
         : part === "fleet" ? [sizing.build(), bar, problem, sizing.problem, sizing.place]
@@ -118,7 +127,7 @@ export function view(page) {
     if (!engine.ready) return;
     if (part === "search") { asks.tell(); search(); }
     else if (part === "tornado") tornado();
-    else numpy().then(() => { busy(false); (part === "fleet" ? sizing : able).update(); }, (error) => { busy(false); fill(problem, String(error.message)); });
+    else numpy().then(() => { busy(false); (part === "fleet" ? sizing : able).update(); }, (error) => { busy(false); fill(problem, say(error.message)); });
   };
   return { open, update: debounce(again, 150) };
 }

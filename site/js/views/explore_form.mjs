@@ -2,7 +2,7 @@
 // What an exploration asks: the same flat fields as on the command line, kept in the link (x.tpot=33ms), with sliders for the limits.
 
 import { fill, h } from "../dom.mjs";
-import { named, rich, t } from "../i18n.mjs";
+import { named, phrases, rich, t } from "../i18n.mjs";
 import { pick } from "../picker.mjs";
 
 const STOPS = /** @type {Record<string, string[]>} */ ({
@@ -93,8 +93,8 @@ export function form(page, changed) {
     const remove = (/** @type {string} */ id) => { set(name, list(name).filter((/** @type {string} */ c) => c !== id).join()); draw(); };
     const add = async () => {
       await question.lists();
-      const items = question.catalogue[name].map((/** @type {any} */ r) => ({ id: r.id, name: r.name, detail: r.detail, group: r.vendor ?? r.group, words: r.kind ?? r.family }));
-      const id = await pick({ title: t(`picker.${what}`), items, current: "", extra: [] });
+      const items = () => question.catalogue[name].map((/** @type {any} */ r) => ({ id: r.id, name: r.name, detail: phrases(r.detail), group: r.vendor ?? r.group, words: r.kind ?? r.family }));
+      const id = await pick(() => ({ title: t(`picker.${what}`), items: items(), current: "" }));
       // The question's own model stays in when others are put beside it.
       const own = name === "models" && !state.get("config") && !list(name).length ? [state.get("model")] : [];
       if (id) { set(name, [...new Set([...own, ...list(name), id])].join()); draw(); }

@@ -32,8 +32,8 @@ export function found(page, { open, csv, choose }) {
 
   /** @param {any} now */
   function show(now) {
+    if (answer !== now) picked = [];
     answer = now;
-    picked = [];
     const none = !answer.rows.length;
     fill(place, cells(), none ? nothing() : winner(), h("p", { class: "hint" }, ...rich("explore.counts", Object.fromEntries(Object.entries(answer.counts).map(([k, v]) => [k, num(v)])))));
     chart.whole.hidden = brush.hidden = none;

@@ -16,7 +16,7 @@ export function fleet(page, asks, keep) {
   /** @param {string} name @param {string} value */
   const set = (name, value) => { keep(`x.fleet.${name}`, value === DEFAULTS[name] ? "" : value); update(); };
   /** @type {any[]} */ let mixes = [];
-  let most = 12;
+  let most = 12, held = /** @type {any} */ (null);
 
   async function update() {
     fill(problem);
@@ -33,6 +33,7 @@ export function fleet(page, asks, keep) {
 
   /** @param {any} found */
   function show(found) {
+    held = found;
     const keys = ["title", "layout", "replicas", "batch", "weights", "per_hour", "watts", "busy", "tpot", "ttft"], best = found.rows[0];
     fill(place, h("p", { class: "lead" }, ...(best ? rich("fleet.told", { title: h("strong", {}, best.text.title), per_hour: h("span", { class: "num" }, best.text.per_hour), rate: h("span", { class: "num" }, found.rate), headroom: h("span", { class: "num" }, found.headroom) }) : [t("explore.nothing")])),
       table({ caption: t("fleet.mix"), rows: found.mix, columns: [{ key: "name", label: t("fleet.class") }, { key: "rate", label: t("fleet.rate"), num: true }, { key: "prompt", label: t("field.prompt"), num: true }, { key: "output", label: t("field.output"), num: true }], cell: (row, k) => (k === "name" && get("mix") !== "own" ? say(row.name) : row[k]) }),
@@ -60,6 +61,7 @@ export function fleet(page, asks, keep) {
   function build() {
     fill(paste, h("label", { for: "fleet-csv" }, t("fleet.csv")), h("textarea", { id: "fleet-csv", rows: 5, spellcheck: "false", maxlength: 4000, placeholder: "name,prompt,output,requests_per_s\nchat,1000,300,8\nreports,12000,800,1", onchange: (/** @type {any} */ e) => set("csv", e.target.value.trim()) }, get("csv")));
     drawMix();
+    if (held) show(held);
     const text = (/** @type {string} */ name, /** @type {string} */ empty) => h("div", { class: "field small" }, h("label", { for: `fleet-${name}` }, t(`fleet.${name}`)), h("input", { id: `fleet-${name}`, type: "text", class: "num", value: get(name), placeholder: empty, "aria-describedby": "fleet-error", onchange: (/** @type {any} */ e) => set(name, e.target.value.trim()) }));
     const goal = h("div", { class: "field small" }, h("label", { for: "fleet-objective" }, t("explore.objective")), h("select", { id: "fleet-objective", onchange: (/** @type {any} */ e) => set("objective", e.target.value) }, ["cost", "chips", "power"].map((o) => h("option", { value: o, selected: get("objective") === o }, t(`fleet.objective.${o}`)))));
     return h("div", { class: "ask-space" }, asked, h("p", { class: "hint" }, t("fleet.hint")), h("div", { class: "two-sides" },

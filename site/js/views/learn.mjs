@@ -4,7 +4,7 @@
 
 import { fill, h, reducedMotion, toast } from "../dom.mjs";
 import { glossary } from "../gloss.mjs";
-import { language, named, nodes, rich, t } from "../i18n.mjs";
+import { language, named, nodes, rich, say, t } from "../i18n.mjs";
 import { data } from "../lazy.mjs";
 import { segmented } from "../tabs.mjs";
 import { newest, partOf } from "./common.mjs";
@@ -74,12 +74,12 @@ export function view(page) {
     const own = on?.own;
     on = null;
     if (own) state.replace(own, { push: true });
-    toast(t("learn.back.done"));
+    toast(() => t("learn.back.done"));
     choose(lesson);
   }
 
   /** A question that is refused is said where it is asked; the lesson stays. @param {any} error */
-  const said = (error) => error.kind !== "input" && fill(panel, h("p", { class: "error" }, /** @type {Error} */ (error).message));
+  const said = (error) => error.kind !== "input" && fill(panel, h("p", { class: "error" }, say(/** @type {Error} */ (error).message)));
 
   function drawLesson() {
     const at = lessons.indexOf(lesson), told = words(lesson), running = on?.lesson === lesson, field = lesson.knob.field;

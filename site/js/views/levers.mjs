@@ -14,13 +14,14 @@ const GOALS = ["tpot", "ttft", "throughput", "per_chip", "cost", "memory"];
 export function view(page) {
   const { state, engine } = page, ask = newest(engine), chart = figure("levers-chart", ""), curve = new Curve(page, chart.box, "arrows"), place = h("div");
   /** @type {HTMLElement} */ let panel;
-  let goal = GOALS[0];
+  let goal = GOALS[0], held = /** @type {any} */ (null);
 
-  const attempt = (/** @type {any} */ row) => { state.set(row.change, { push: true }); toast(t("applied", { what: phrases(row.title) }), t("undo"), () => state.undo()); };
+  const attempt = (/** @type {any} */ row) => { state.set(row.change, { push: true }); toast(() => t("applied", { what: phrases(row.title) }), () => t("undo"), () => state.undo()); };
   const gain = (/** @type {any} */ row, /** @type {string} */ key) => h("span", { class: row.good[key] > 0 ? "better" : row.good[key] < 0 ? "worse" : "" }, row.gain[key]);
 
   /** @param {any} result */
   function show(result) {
+    held = result;
     const rows = result.rows.map((/** @type {any} */ r) => ({ ...r, className: r.arrow ? "drawn" : "" })), flips = result.flips, best = rows.find((/** @type {any} */ r) => r.arrow);
     chart.whole.hidden = !result.chart?.arrows.length;
     if (!chart.whole.hidden) draw(result.chart, best);
@@ -39,7 +40,7 @@ export function view(page) {
     curve.draw({ range: c.range, x: t("chart.x.short"), y: t("chart.y"),
       lines: c.lines.map((/** @type {any} */ l) => ({ xs: l.xs, ys: l.ys, color: l.color, width: l.own ? 2.5 : 1.2, alpha: l.own ? 1 : 0.55, dash: l.own ? "solid" : "dashed" })),
       arrows: c.arrows.map((/** @type {any} */ a) => ({ ...a, color: "accent" })),
-      points: [{ x: c.x, y: c.y, color: c.role, size: 16, marker: c.phase === "prefill" ? "square" : "circle", title: t("levers.now"), tip: c.at }, ...c.arrows.map((/** @type {any} */ a) => ({ x: a.x1, y: a.y1, color: a.color, size: 7, title: `${a.n}. ${phrases(a.title)}`, tip: a.tip }))],
+      points: [{ x: c.x, y: c.y, color: c.role, size: 16, marker: c.phase === "prefill" ? "square" : "circle", title: t("levers.now"), tip: phrases(c.at) }, ...c.arrows.map((/** @type {any} */ a) => ({ x: a.x1, y: a.y1, color: a.color, size: 7, title: `${a.n}. ${phrases(a.title)}`, tip: phrases(a.tip) }))],
       labels: [...apart(c.arrows.map((/** @type {any} */ a) => ({ x: a.x1, y: a.y1, text: String(a.n), color: "accent", dx: 9, along: Math.abs(Math.log(a.x1 / a.x0)) > 0.02 })), c.range, 260)
         .map((/** @type {any} */ l) => ({ ...l, dy: l.dy + (l.along ? 12 : 0) })), // a number stands below the roof that its arrow lies on
         ...c.lines.filter((/** @type {any} */ l) => l.own && l.color === "compute").map((/** @type {any} */ l) => ({ x: l.xs[1], y: l.ys[1], text: l.label, color: l.color, align: "right", dx: -4, dy: -9 }))] });
@@ -66,6 +67,7 @@ export function view(page) {
     goal = GOALS.includes(state.page["levers.goal"]) ? state.page["levers.goal"] : GOALS[0];
     chart.whole.hidden = true;
     fill(panel, h("div", { class: "panel-top" }, segmented(t("levers.goal"), GOALS.map((id) => ({ id, text: t(`goal.${id}`) })), goal, (id) => { state.keep("levers.goal", id === GOALS[0] ? "" : id); open(panel); /** @type {any} */ (panel.querySelector("[aria-pressed=true]"))?.focus(); }), h("p", { class: "hint" }, t("levers.hint"))), chart.whole, place);
+    if (held) show(held);
     update();
   }
   return { open, update: debounce(update, 80) };

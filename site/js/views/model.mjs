@@ -12,7 +12,13 @@ const HEADER_STEPS = [1, 4, 16, 32].map((mb) => mb * 2 ** 20); // a .gguf file i
 /** What was typed and not yet used, for when the dialog is opened again. */
 const draft = { text: "", family: "", id: "" };
 
-/** @param {any} page @param {string | File} given */
+/** A fault of ours, which can be said again in another language. @param {string} key @param {Record<string, any>} [values] */
+const fault = (key, values) => Object.assign(new Error(t(key, values)), { again: () => t(key, values) });
+/** @param {string} id @param {any} place @param {() => any} words */
+const tell = (id, place, words) => { said[id] = words; fill(place, words()); };
+/** @type {Record<string, () => any>} what the open dialog says: said again when it is opened anew */ let said = {};
+
+/** @param {any} page @param {string | File | null} given null: open it anew, in another language */
 export function open(page, given) {
   const area = h("textarea", { id: "paste-text", rows: 10, spellcheck: "false", placeholder: '{ "model_type": "llama", "hidden_size": 4096, … }', "aria-describedby": "paste-error", oninput: () => { draft.text = area.value; }, value: (typeof given === "string" && given) || draft.text });
   const error = h("p", { class: "error", id: "paste-error", role: "alert" }), finding = h("p", { id: "paste-finding", role: "status" });
@@ -21,25 +27,26 @@ export function open(page, given) {
 
   /** Do something that may fail; what it says shows under the text, which stays. @param {() => Promise<void>} work */
   async function attempt(work) {
+    said = {};
     fill(error);
     fill(finding);
     area.removeAttribute("aria-invalid");
     try {
-      if (!page.engine.ready) throw new Error(t("waiting"));
+      if (!page.engine.ready) throw fault("waiting");
       await work();
     } catch (problem) {
       area.setAttribute("aria-invalid", "true");
-      fill(error, say(/** @type {Error} */ (problem).message));
+      tell(error.id, error, () => /** @type {any} */ (problem).again?.() ?? say(/** @type {Error} */ (problem).message));
     }
   }
 
   /** Let Python read a text; a config becomes the model, a saved answer the question, an index is compared with the model of now. @param {string} text */
   async function takeText(text, stay = false) {
     const result = await page.engine.ask("parse_config", { text, read_as: readAs.value.trim(), form: page.state.form });
-    if (result.index) return void fill(finding, say(result.index.text), ...result.index.notes.flatMap((/** @type {string} */ note) => [point(""), say(note)]));
+    if (result.index) return tell("paste-finding", finding, () => [say(result.index.text), ...result.index.notes.flatMap((/** @type {string} */ note) => [point(""), say(note)])]);
     if (result.form) {
       page.state.replace(result.form, { push: true });
-      toast(t("paste.saved"), t("undo"), () => page.state.undo());
+      toast(() => t("paste.saved"), () => t("undo"), () => page.state.undo());
     } else takeModel(page, result, text, readAs.value.trim());
     Object.assign(draft, { text: "", family: "", id: "" });
     if (!stay) $("sheet").close();
@@ -52,18 +59,20 @@ export function open(page, given) {
       takeModel(page, result, result.config);
       return $("sheet").close();
     }
-    if (chosen.size > INDEX_LIMIT) throw new Error(t("paste.large"));
+    if (chosen.size > INDEX_LIMIT) throw fault("paste.large");
     const text = decoded(await chosen.arrayBuffer());
-    if (text.includes("\0")) throw new Error(t("paste.binary", { name: chosen.name }));
-    if (chosen.size > CONFIG_LIMIT && !text.includes('"weight_map"')) throw new Error(t("paste.large"));
+    if (text.includes("\0")) throw fault("paste.binary", { name: chosen.name });
+    if (chosen.size > CONFIG_LIMIT && !text.includes('"weight_map"')) throw fault("paste.large");
     if (text.length <= SHOWN) area.value = text;
     await takeText(text);
   }
 
   const from = hubPart(page, (text) => { area.value = text.length <= SHOWN ? text : ""; }, takeText, finding);
-  sheet(t("paste.title"), h("p", { class: "hint" }, t("paste.hint")), h("div", { class: "field" }, h("label", { for: "paste-text" }, t("paste.text")), area, error, finding),
+  sheet(() => open(page, null), t("paste.title"), h("p", { class: "hint" }, t("paste.hint")), h("div", { class: "field" }, h("label", { for: "paste-text" }, t("paste.text")), area, error, finding),
     h("div", { class: "grid two" }, h("div", { class: "field" }, h("label", { for: "paste-file" }, t("paste.file")), file), h("div", { class: "field" }, h("label", { for: "paste-family" }, t("paste.family")), readAs)),
     h("div", { class: "row" }, h("button", { type: "button", class: "solid", id: "paste-use", onclick: () => attempt(() => takeText(area.value)) }, t("paste.use"))), from);
+  if (given === null) for (const [id, words] of Object.entries(said)) fill($(id), words());
+  else said = {};
   takeLong(area, (text) => attempt(() => takeText(text)));
   area.focus();
   if (given instanceof File) attempt(() => takeFile(given));
@@ -74,7 +83,7 @@ export function open(page, given) {
 function takeModel(page, result, config, readAs = "") {
   page.question.pastedName = `${result.title ?? result.model.family} · ${phrases(result.model.detail)}`;
   page.state.set({ config, model: "pasted", read_as: readAs, weights: "", activations: "", kv: "", tp: "", pp: "", ep: "", dp: "" }, { push: true });
-  toast(/** @type {any} */ ([t("paste.done", { name: page.question.pastedName }), ...(result.notes ?? []).flatMap((/** @type {string} */ note) => [point(""), say(note)])]), t("undo"), () => page.state.undo());
+  toast(() => [t("paste.done", { name: page.question.pastedName }), ...(result.notes ?? []).flatMap((/** @type {string} */ note) => [point(""), say(note)])], () => t("undo"), () => page.state.undo());
 }
 
 /** @param {File} file */
@@ -93,7 +102,7 @@ async function readGguf(page, file) {
 const base64 = (blob) => new Promise((resolve, reject) => {
   const reader = new FileReader();
   reader.onload = () => resolve(String(reader.result).replace(/^[^,]*,?/, ""));
-  reader.onerror = () => reject(reader.error ?? new Error(t("paste.unreadable")));
+  reader.onerror = () => reject(reader.error ?? fault("paste.unreadable"));
   reader.readAsDataURL(blob);
 });
 
@@ -112,18 +121,19 @@ function hubPart(page, show, take, finding) {
   /** @param {string} name @param {"config.json" | "model.safetensors.index.json"} file */
   async function fetched(name, file) {
     const answer = await ask(build, name, file);
-    if (answer.text === undefined) throw new Error(t(`hub.error.${answer.error}`, { id: name, file, status: answer.status ?? "" }));
+    if (answer.text === undefined) throw fault(`hub.error.${answer.error}`, { id: name, file, status: answer.status ?? "" });
     return answer.text;
   }
   async function go() {
+    said = {};
     fill(error);
     fill(finding);
     id.removeAttribute("aria-invalid");
     button.disabled = true;
     try {
       const name = modelId(id.value);
-      if (!name) throw new Error(t("hub.error.id"));
-      if (!page.engine.ready) throw new Error(t("waiting"));
+      if (!name) throw fault("hub.error.id");
+      if (!page.engine.ready) throw fault("waiting");
       const config = await fetched(name, "config.json");
       show(config);
       await take(config, also.checked);
@@ -132,7 +142,7 @@ function hubPart(page, show, take, finding) {
       if (also.checked) await take(await fetched(name, "model.safetensors.index.json"), true);
     } catch (problem) {
       id.setAttribute("aria-invalid", "true");
-      fill(error, say(/** @type {Error} */ (problem).message));
+      tell(error.id, error, () => /** @type {any} */ (problem).again?.() ?? say(/** @type {Error} */ (problem).message));
     }
     button.disabled = false;
   }

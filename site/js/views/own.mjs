@@ -3,7 +3,7 @@
 
 import { bound } from "../answer.mjs";
 import { debounce, fill, h } from "../dom.mjs";
-import { named, rich, say, t } from "../i18n.mjs";
+import { named, phrases, rich, say, t, turning } from "../i18n.mjs";
 import { table } from "../tabs.mjs";
 import { SHOWN, decoded, facts, figure, newest, takeLong } from "./common.mjs";
 import { Curve, apart } from "./curve.mjs";
@@ -17,6 +17,8 @@ export function own(page) {
   const ask = newest(engine), result = h("div", { id: "own-result" }), problem = h("p", { class: "error", id: "own-error", role: "alert" });
   const chart = { ...figure("own-chart") };
   /** @type {any} */ let curve = null;
+  /** What was found, and what went wrong: said again where the language changes. @type {any} */ let answered = null, wrong = /** @type {any} */ (null);
+  const turned = turning(), refuse = (/** @type {() => any} */ why) => { wrong = why; fill(problem, why()); };
   /** @type {any} what was last asked, to place it anew when the question changes */ let asked = null;
   const area = h("textarea", { id: "own-text", rows: 7, spellcheck: "false", placeholder: "| model | size | params | backend | ngl | test | t/s |", "aria-describedby": "own-error", oninput: () => { name = held = ""; } });
   const flight = h("input", { id: "own-flight", type: "text", class: "num", inputmode: "numeric", autocomplete: "off" });
@@ -30,8 +32,9 @@ export function own(page) {
   /** @param {any} what */
   async function place(what) {
     asked = what;
+    wrong = null;
     fill(problem);
-    if (what.text && what.text.length > LIMIT) return fill(problem, t("own.large"));
+    if (what.text && what.text.length > LIMIT) return refuse(() => t("own.large"));
     fill(result, h("p", { class: "hint" }, t("own.reading")));
     try {
       await engine.load("library");
@@ -39,13 +42,15 @@ export function own(page) {
       if (found && asked === what) show(found);
     } catch (error) {
       if (asked !== what) return;
+      answered = null;
       fill(result);
-      fill(problem, say(/** @type {Error} */ (error).message));
+      refuse(() => say(/** @type {Error} */ (error).message));
     }
   }
 
   /** @param {any} found */
   function show(found) {
+    answered = found;
     const rows = found.rows.map((/** @type {any} */ r) => ({ ...r, className: r.above ? "over" : "" })), several = rows.length > 1;
     fill(result, found.tool ? h("p", {}, ...rich("own.read", { tool: h("strong", {}, found.tool), n: h("span", { class: "num" }, String(rows.length)) })) : null,
       found.assumed.length ? h("ul", { class: "notes" }, found.assumed.map((/** @type {string} */ note) => h("li", {}, say(note)))) : null,
@@ -67,7 +72,7 @@ export function own(page) {
     const top = roofs.roofs.at(-1);
     curve.draw({ range: roofs.range, x: t("chart.x.short"), y: t("chart.y"),
       lines: [{ ...roofs.memory, color: "memory" }, ...roofs.roofs.map((/** @type {any} */ r) => ({ xs: r.xs, ys: r.ys, color: "compute", width: r === top ? 2 : 1, alpha: r === top ? 1 : 0.6 })), ...rows.filter((r) => r.top).map((r) => ({ xs: [r.x, r.x], ys: [r.y, r.top], color: "muted", width: 1, dash: "dotted" }))],
-      points: [...rows.filter((r) => r.top).map((r) => ({ x: r.x, y: r.top, color: r.bound, size: 9, alpha: 0, marker: "circle", title: t("own.limit"), tip: `${r.limit}` })), ...rows.map((r) => ({ x: r.x, y: r.y, color: r.above ? "misfit" : r.bound, marker: r.phase === "prefill" ? "square" : r.phase === "decode" ? "circle" : "diamond", size: 12, title: `${r.value} ${r.what}`, tip: r.verdict }))],
+      points: [...rows.filter((r) => r.top).map((r) => ({ x: r.x, y: r.top, color: r.bound, size: 9, alpha: 0, marker: "circle", title: t("own.limit"), tip: `${r.limit}` })), ...rows.map((r) => ({ x: r.x, y: r.y, color: r.above ? "misfit" : r.bound, marker: r.phase === "prefill" ? "square" : r.phase === "decode" ? "circle" : "diamond", size: 12, title: `${r.value} ${r.what}`, tip: phrases(r.verdict) }))],
       labels: [...apart(roofs.roofs.map((/** @type {any} */ r) => ({ x: roofs.range.x1, y: r.ys[0], text: r.label, color: "compute", align: "right", dx: -4, dy: 0 })), roofs.range, 300).map((/** @type {any} */ l) => ({ ...l, dy: l.dy - 8 })), { x: roofs.range.x0, y: roofs.memory.ys[0], text: roofs.memory.label, color: "memory", dx: 8, dy: -10 }] });
   }
 
@@ -80,7 +85,7 @@ export function own(page) {
   async function take(/** @type {File | undefined} */ file) {
     if (!file) return;
     document.body.classList.remove("dropping");
-    if (file.size > LIMIT) return fill(problem, t("own.large"));
+    if (file.size > LIMIT) return refuse(() => t("own.large"));
     hold(decoded(await file.arrayBuffer()), file.name);
   }
 
@@ -93,7 +98,13 @@ export function own(page) {
   }
 
   function build() {
+    if (turned()) {
+      if (answered) show(answered);
+      if (wrong) fill(problem, wrong());
+    }
+    const chosen = metric.value;
     fill(metric, METRICS.map((id) => h("option", { value: id }, t(`own.metric.${id}`))));
+    if (chosen) metric.value = chosen;
     const file = h("input", { id: "own-file", type: "file", "aria-label": t("paste.file"), onchange: () => take(file.files[0]) });
     return [h("div", { class: "own", ondragover: (/** @type {DragEvent} */ e) => e.preventDefault(), ondrop: (/** @type {DragEvent} */ e) => { e.preventDefault(); e.stopPropagation(); take(e.dataTransfer?.files[0]); } },
       h("section", { class: "piece" }, h("h3", {}, h("label", { for: "own-text" }, t("own.paste"))), h("p", { class: "hint" }, t("own.hint")), area,

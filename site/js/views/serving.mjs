@@ -4,7 +4,7 @@
 
 import { bound } from "../answer.mjs";
 import { debounce, fill, h, toast } from "../dom.mjs";
-import { cite, named, point, rich, say, t } from "../i18n.mjs";
+import { cite, named, point, rich, say, t, turning } from "../i18n.mjs";
 import { segmented, table } from "../tabs.mjs";
 import { bar, failed, fields, figure, facts, newest, partOf } from "./common.mjs";
 import { Curve, apart, around } from "./curve.mjs";
@@ -17,11 +17,14 @@ export function view(page) {
   /** @type {HTMLElement} */ let panel;
   /** @type {any} */ let bound_fields;
   let part = "load", goal = "throughput";
+  /** The last answer of each part, and the queue's: said at once where the language changes. */
+  const held = /** @type {Record<string, any>} */ ({}), turned = turning();
 
   const place = (/** @type {string} */ name) => (places[name] = h("div"));
   const chart = (/** @type {string} */ name) => {
     charts[name] ??= { ...figure(`serving-${name}`) };
     charts[name].curve ??= new Curve(page, charts[name].box, name);
+    fill(charts[name].finding, t("view.loading"));
     return charts[name].whole;
   };
   const num = (/** @type {any} */ value) => h("span", { class: "num" }, String(value));
@@ -61,7 +64,7 @@ export function view(page) {
         h("p", { class: "hint" }, ...rich("serving.speculation.assumed", nums({ acceptance: s.acceptance, fed: s.fed }))),
         table({ caption: t("serving.speculation"), rows: s.rows.map((/** @type {any} */ row) => ({ ...row, className: row.here ? "here" : "" })), columns: [{ key: "batch", label: t("field.batch"), num: true }, { key: "speedup", label: t("serving.speculation.speed"), num: true }, ...(e ? [{ key: "expected", label: t("serving.speculation.speed.expected"), num: true }] : [])],
           cell: (row, key) => (key === "batch" ? row.batch : h("span", { class: row[key === "speedup" ? "pays" : "expected_pays"] ? "better" : "worse" }, row[key])) })]
-        : h("button", { type: "button", class: "quiet", onclick: () => attempt({ draft: "4" }, t("field.draft")) }, t("serving.speculation.try")));
+        : h("button", { type: "button", class: "quiet", onclick: () => attempt({ draft: "4" }, () => t("field.draft")) }, t("serving.speculation.try")));
       const p = r.pools;
       fill(places.pools, !p ? null : [h("p", {}, ...rich(p.fits ? "serving.pools.told" : "serving.pools.misfit", { ...nums(p), hardware: page.question.nameOf("chips", p.hardware) })), p.fits ? small(p.rows, "serving.pool") : null]);
       charts.queue.whole.hidden = !r.timed;
@@ -102,21 +105,27 @@ export function view(page) {
     },
   });
 
-  /** @param {Record<string, string>} change @param {string} what */
-  const attempt = (change, what) => { state.set(change, { push: true }); toast(t("applied", { what }), t("undo"), () => state.undo()); };
+  /** @param {Record<string, string>} change @param {() => string} what */
+  const attempt = (change, what) => { state.set(change, { push: true }); toast(() => t("applied", { what: what() }), () => t("undo"), () => state.undo()); };
 
   async function layouts() {
-    const goals = ["throughput", "tpot", "ttft", "cost"], names = ["tp", "pp", "ep", "dp", "batch"];
     try {
       const result = await askLayouts("layouts", { form: state.form, goal });
       if (!result || part !== "layouts" || panel.hidden) return;
-      for (const note of panel.querySelectorAll(".wait")) note.remove();
-      fill(places.layouts, h("div", { class: "panel-top" }, segmented(t("levers.goal"), goals.map((id) => ({ id, text: t(`goal.${id}`) })), goal, (id) => { goal = id; layouts(); }), h("p", { class: "hint" }, t("layouts.hint", result))), table({
+      showLayouts(result);
+    } catch (error) { failed(places.layouts, error); }
+  }
+
+  /** @param {any} result */
+  function showLayouts(result) {
+    const goals = ["throughput", "tpot", "ttft", "cost"], names = ["tp", "pp", "ep", "dp", "batch"];
+    held.layouts = result;
+    for (const note of panel.querySelectorAll(".wait")) note.remove();
+    fill(places.layouts, h("div", { class: "panel-top" }, segmented(t("levers.goal"), goals.map((id) => ({ id, text: t(`goal.${id}`) })), goal, (id) => { goal = id; layouts(); }), h("p", { class: "hint" }, t("layouts.hint", result))), table({
         caption: t("layouts"), rows: result.rows.map((/** @type {any} */ row) => ({ ...row, className: names.every((n) => String(page.latest().view.facts.layout[n] ?? state.get(n)) === row[n]) ? "here" : "" })),
         columns: [...names.map((key) => ({ key, label: named("short", key), num: true })), ...["tpot", "ttft", "user", "total"].map((key) => ({ key, label: t(`figure.${key}`), num: true })), { key: "bound", label: t("op.bound") }, { key: "apply", label: h("span", { class: "sr" }, t("apply")) }],
         cell: (row, key) => (key === "bound" ? bound(row.bound) : key === "apply" ? h("button", { type: "button", class: "quiet", "aria-label": `${t("apply")}: ${names.map((n) => `${named("short", n)} ${row[n]}`).join(", ")}`,
-          onclick: () => attempt({ devices: result.devices, ...Object.fromEntries(names.map((n) => [n, row[n]])) }, names.slice(0, 4).filter((n) => row[n] !== "1").map((n) => `${named("short", n)} ${row[n]}`).join(", ") || t("field.devices")) }, t("apply")) : row[key]) }));
-    } catch (error) { failed(places.layouts, error); }
+          onclick: () => attempt({ devices: result.devices, ...Object.fromEntries(names.map((n) => [n, row[n]])) }, () => names.slice(0, 4).filter((n) => row[n] !== "1").map((n) => `${named("short", n)} ${row[n]}`).join(", ") || t("field.devices")) }, t("apply")) : row[key]) }));
   }
 
   const queueSoon = debounce(async () => {
@@ -127,7 +136,8 @@ export function view(page) {
         if (!found || state.form !== form || part !== "load" || panel.hidden) return;
         rows.push(...found.rows);
         start = found.next;
-        drawQueue(rows.sort((a, b) => a.x - b.x), found.capacity);
+        held.queue = { rows: rows.sort((a, b) => a.x - b.x), capacity: found.capacity };
+        drawQueue(rows, found.capacity);
       }
     } catch (error) { failed(charts.queue.finding, error); }
   }, 250);
@@ -177,7 +187,7 @@ export function view(page) {
       if (!result || panel.hidden || form !== state.form || result.part !== part) return;
       panel.classList.remove("busy");
       for (const note of panel.querySelectorAll(".wait")) note.remove();
-      DRAW[part](result);
+      DRAW[part](held[part] = result);
     } catch (error) {
       panel.classList.remove("busy");
       if (/** @type {any} */ (error).kind !== "input") return failed(panel, error);
@@ -192,6 +202,12 @@ export function view(page) {
     part = partOf(page, Object.keys(BUILD));
     bound_fields = fields(page);
     fill(panel, h("div", { class: "panel-top" }, segmented(t("tab.serving"), Object.keys(BUILD).map((id) => ({ id, text: t(`serving.part.${id}`) })), part, (id) => { part = state.page.part = id; state.writeAddress(); open(panel); /** @type {any} */ (panel.querySelector("[aria-pressed=true]"))?.focus(); })), BUILD[part](), h("p", { class: "hint wait" }, t("waiting")));
+    if (turned() && held[part]) {
+      panel.querySelector(".wait")?.remove();
+      if (part === "layouts") showLayouts(held.layouts);
+      else DRAW[part](held[part]);
+      if (part === "load" && held.queue) drawQueue(held.queue.rows, held.queue.capacity);
+    }
     update();
   }
   return { open, update: soon };
