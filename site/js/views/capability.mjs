@@ -34,6 +34,6 @@ export function capability(page) {
       cell: (row, k) => (k === "name" ? h("span", { class: "wide" }, row.name, row.reasoning ? h("small", { class: "block" }, t("capability.reasons")) : null) : k === "source" ? h("a", { href: row.url, target: "_blank", rel: "noopener noreferrer", title: phrases(row.how) }, row.by) : k === "devices" ? row.devices ?? t("capability.none") : row[k]) }));
   }
 
-  const build = () => [found && show(), h("p", { class: "hint" }, t("capability.hint")), segmented(t("capability.against"), ["price", "active"].map((id) => ({ id, text: t(`capability.${id}`) })), against, (id) => { against = id; page.redraw(); }), chart.whole, place];
+  const build = () => [found ? show() : fill(chart.finding, t("view.loading")) && null, h("p", { class: "hint" }, t("capability.hint")), segmented(t("capability.against"), ["price", "active"].map((id) => ({ id, text: t(`capability.${id}`) })), against, (id) => { against = id; page.redraw(); }), chart.whole, place];
   return { build, update };
 }
