@@ -9,7 +9,7 @@ import numpy as np
 from .. import cost
 from ..service import line, pool_figures
 
-BOUNDS = ("compute", "memory", "network")
+BOUNDS = ("compute", "memory", "network", "host")  # the link to host memory by its own name, as a reader is told it (`phase.told_bound`)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from ..roof import Roofs
 from ..scenario import Scenario, formats_of, needs_host
 from ..service import draft_seconds, drafting_expected, lone_prefill, pool_wire, prefill_share, token_seconds
 from .fabrics import Fabrics
-from .figures import Figures, Pool
+from .figures import BOUNDS, Figures, Pool
 from .reached import Reached, reached
 from .space import Plan, Slice, Space
 
@@ -245,7 +245,8 @@ def _together(r, chips: Columns, roofs: Roofs, e=None) -> tuple:
             drafting = drafting_expected(r, one, roofs, e, drafting, expected / step)
         tpot = token_seconds(tpot, drafting * s.draft, serving.accepted_tokens(s.acceptance, s.draft))
     net = np.maximum(parts[2], parts[3])
-    bound = np.where((net > parts[0]) & (net > parts[1]), 2, np.where(parts[0] > parts[1], 0, 1)).astype(np.int8)
+    linked = np.where(parts[3] > parts[2], BOUNDS.index("host"), BOUNDS.index("network"))
+    bound = np.where((net > parts[0]) & (net > parts[1]), linked, np.where(parts[0] > parts[1], 0, 1)).astype(np.int8)
     figures = Figures(
         ttft_s=ttft,
         ttft_alone_s=alone,
