@@ -8,6 +8,7 @@ from __future__ import annotations
 from csv import writer
 from functools import lru_cache
 from io import StringIO
+from json import dumps, loads
 
 from .errors import InputError
 from .scenario import Scenario
@@ -225,11 +226,28 @@ def tornado(form: dict, objective: str, by: float) -> dict:
     }
 
 
-def fleet(form: dict, fields: dict, given: dict) -> dict:
-    """Chips and money for a mix of requests, a row a chip."""
-    from .explore.request import explore_request
+@lru_cache(maxsize=1)
+def _sizing(asked: str):
+    from .explore.request import sizing_of
 
-    found = explore_request({"ask": "fleet", "scenario": form, "explore": fields, **given})
+    form, fields, given = loads(asked)
+    return sizing_of(Scenario.from_dict(form), fields, given)
+
+
+def fleet(form: dict, fields: dict, given: dict) -> dict:
+    """One step of sizing chips and money for a mix of requests, as `step`: the answer, a row a chip, is None until all is tried."""
+    sizing = _sizing(dumps([{k: v for k, v in form.items() if v not in (None, "")}, fields, given], sort_keys=True))
+    start = sizing.done
+    while not sizing.finished and sizing.done < start + STRIDE:
+        sizing.advance()
+    share = 1.0 if sizing.finished else sizing.done / sizing.total
+    return {"done": f"{sizing.done:,}", "total": f"{sizing.total:,}", "share": share, "answer": _fleet(sizing.answer()) if sizing.finished else None}
+
+
+def _fleet(found: dict) -> dict:
+    """A fleet as the page shows it."""
+    from .explore.request import name_of
+
     money = lambda v: "–" if v is None else f"${format_number(v)}"
     rows = [
         {
@@ -250,8 +268,6 @@ def fleet(form: dict, fields: dict, given: dict) -> dict:
         }
         for row in found["best"]
     ]
-    from .explore.request import name_of
-
     mix = [
         {
             "name": c["name"],

@@ -10,7 +10,7 @@ import pytest
 
 np = pytest.importorskip("numpy")
 
-from roofline import view_explore
+from roofline import evaluate, view_explore
 from roofline.errors import InputError
 from roofline.explore import explore_request
 from roofline.scenario import Scenario
@@ -27,6 +27,16 @@ def tried(form: dict, fields: dict) -> tuple:
         steps.append(found)
         if found["answer"]:
             return found["answer"], steps
+
+
+def sized(form: dict, fields: dict, given: dict) -> tuple:
+    """(answer, shares done) of a whole fleet."""
+    shares = []
+    while True:
+        found = view_explore.fleet(form, fields, given)
+        shares.append(found["share"])
+        if found["answer"]:
+            return found["answer"], shares
 
 
 def test_steps_end_in_the_answer_of_one_go():
@@ -127,9 +137,20 @@ def test_the_tornado_is_the_sensitivity():
     "mix", [row["id"] for row in view_explore.mixes()] + ["prompt,output,requests_per_s\n1000,200,3\n8000,500,1"]
 )
 def test_fleets_are_sized_and_written(mix):
-    found = view_explore.fleet(FORM, {"devices": "1,2,4,8"}, {"mix": mix, "rate": "10", "headroom": 0.2})
+    found = sized(FORM, {"devices": "1,2,4,8"}, {"mix": mix, "rate": "10", "headroom": 0.2})[0]
     assert found["rows"] and found["why_not"] and all(isinstance(v, str) for v in found["rows"][0]["text"].values())
     json.dumps(found, allow_nan=False)
+
+
+def test_a_fleet_of_many_classes_is_sized_in_steps_that_end_in_the_fleet_of_one_go():
+    mix = "prompt,output,requests_per_s\n" + "\n".join(f"{500 * (n + 1)},{100 + n},1" for n in range(24))
+    fields, given = {"devices": "1,2,4,8"}, {"mix": mix, "headroom": "0.3", "objective": "chips"}
+    found, shares = sized(FORM, fields, given)
+    whole = explore_request({"ask": "fleet", "scenario": FORM, "explore": fields, **given})
+    assert [(r["hardware"], r["fragment"]) for r in found["rows"]] == [(r["hardware"], r["fragment"]) for r in whole["best"]]
+    assert found["headroom"].startswith("30") and {r["hardware"]: r["why"] for r in found["why_not"]} == whole["why_not"]
+    assert len(shares) > 2 and shares == sorted(set(shares)) and shares[-1] == 1
+    assert len(sized(FORM, fields, given)[1]) == 1  # asked again, it is there
 
 
 def test_scores_have_sources_and_prices():
@@ -139,3 +160,11 @@ def test_scores_have_sources_and_prices():
         row["price"].startswith("$") or row["x"] is None for row in found["rows"]
     )
     json.dumps(found, allow_nan=False)
+
+
+def test_an_offloaded_model_is_bound_by_the_host_link_in_every_row():
+    """Half of 8 GB of FP8 weights over a host link of tens of GB/s takes longer than all of them from HBM of TB/s."""
+    form = {"model": "llama-3.1-8b", "hardware": "h100-sxm", "weights": "fp8", "batch": "1", "prompt": "1k", "output": "128", "offload": "0.5"}
+    answer, _ = tried(form, {"chips": "h100-sxm", "devices": "1", "batches": "1,2,4", "weights": "auto"})
+    assert [row["bound"] for row in answer["rows"]] == ["host"]
+    assert evaluate(Scenario.from_dict(form)).decode.bound == "network"  # what a Report's JSON calls both links

@@ -162,43 +162,65 @@ def fleet(space: Space, mix: tuple, demand: Demand | None = None, objective: str
     objective: cost [USD/h; chips without a price come last, fewest first], chips or power [W]. A row's batch is the most requests
     that run together in one replica; its tpot_s and ttft_s (of each class, the mean wait included) are under this load.
     """
-    demand = demand or Demand()
-    if objective not in OBJECTIVES:
-        raise InputError("objective", objective, f"must be one of {', '.join(OBJECTIVES)}")
-    if space.prefill:
-        raise InputError("prefill", "a separate pool", "is not sized by a fleet; leave it out")
-    if any(space.drafts) or any("draft" in dict(lever) for lever in space.levers):
-        raise InputError("drafts", space.drafts[-1], "are not sized by a fleet; use 0")
-    space = replace(space, loads=tuple((c.prompt, c.output, c.cached) for c in mix))
-    place = [space.loads.index((c.prompt, c.output, c.cached)) for c in mix]
-    made, best, nearest, done = plan(space), {}, {}, 0
-    for piece in pieces(space, made):
+    sizing = Sizing(space, mix, demand, objective)
+    while sizing.advance():
+        if progress and progress(sizing.done, sizing.total) is False:
+            raise Stopped(sizing.done, sizing.total)
+    return sizing.answer()
+
+
+class Sizing:
+    """A fleet on its way, see `fleet`: `advance` sizes one piece more of the space and says whether there was one; then there is an `answer`."""
+
+    def __init__(self, space: Space, mix: tuple, demand: Demand | None = None, objective: str = "cost"):
+        if objective not in OBJECTIVES:
+            raise InputError("objective", objective, f"must be one of {', '.join(OBJECTIVES)}")
+        if space.prefill:
+            raise InputError("prefill", "a separate pool", "is not sized by a fleet; leave it out")
+        if any(space.drafts) or any("draft" in dict(lever) for lever in space.levers):
+            raise InputError("drafts", space.drafts[-1], "are not sized by a fleet; use 0")
+        self.space = replace(space, loads=tuple((c.prompt, c.output, c.cached) for c in mix))
+        self.mix, self.demand, self.objective = mix, demand or Demand(), objective
+        self._place = [self.space.loads.index((c.prompt, c.output, c.cached)) for c in mix]
+        self._plan = plan(self.space)
+        self._rest, self._best, self._nearest = pieces(self.space, self._plan), {}, {}
+        self.done, self.total, self.finished = 0, self._plan.rows, False
+
+    def advance(self) -> bool:
+        """Size one piece more; False where there is none left."""
+        piece = next(self._rest, None)
+        if piece is None:
+            self.finished = True
+            return False
         with np.errstate(all="ignore"):
-            sized = _sized(piece, mix, place, demand)
+            sized = _sized(piece, self.mix, self._place, self.demand)
         for c, chip in enumerate(piece.chips.each):
-            _note(best, nearest, piece, c, chip, sized, objective)
-        done += int(np.prod(piece.shape))
-        if progress and progress(done, made.rows) is False:
-            raise Stopped(done, made.rows)
-    rows = [_row_of(space, mix, *found) for found in sorted(best.values(), key=lambda x: x[0])]
-    why = {
-        id: made.lacking.get(id) or "no layout of these chips is possible for this model"
-        for id in space.chip_ids()
-        if id not in best
-    }
-    for id, (_, piece, c, sized) in nearest.items():
-        if id not in best:
-            why[id] = _why(piece, c, sized, mix, demand)
-    return {
-        "objective": objective,
-        "basis": space.basis,
-        "headroom": demand.headroom,
-        "requests_per_s": sum(c.requests_per_s for c in mix),
-        "mix": [{n: getattr(c, n) for n in c.__slots__} for c in mix],
-        "best": rows,
-        "why_not": why,
-        "evaluated": done,
-    }
+            _note(self._best, self._nearest, piece, c, chip, sized, self.objective)
+        self.done += int(np.prod(piece.shape))
+        self.finished = self.done == self.total
+        return True
+
+    def answer(self) -> dict:
+        """What `fleet` gives, of the pieces that are sized."""
+        space, mix, best = self.space, self.mix, self._best
+        why = {
+            id: self._plan.lacking.get(id) or "no layout of these chips is possible for this model"
+            for id in space.chip_ids()
+            if id not in best
+        }
+        for id, (_, piece, c, sized) in self._nearest.items():
+            if id not in best:
+                why[id] = _why(piece, c, sized, mix, self.demand)
+        return {
+            "objective": self.objective,
+            "basis": space.basis,
+            "headroom": self.demand.headroom,
+            "requests_per_s": sum(c.requests_per_s for c in mix),
+            "mix": [{n: getattr(c, n) for n in c.__slots__} for c in mix],
+            "best": [_row_of(space, mix, *found) for found in sorted(best.values(), key=lambda x: x[0])],
+            "why_not": why,
+            "evaluated": self.done,
+        }
 
 
 def _sized(piece, mix: tuple, place: list, demand: Demand) -> SimpleNamespace:

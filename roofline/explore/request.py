@@ -11,7 +11,7 @@ from ..scenario import Scenario
 from ..units import format_number, format_quantity, parse_quantity
 from .answer import FRONT, LIMITS, OBJECTIVES, Answer, Cell, Question, judge, judged
 from .figures import BOUNDS, NAMES
-from .fleet import Demand, fleet, read_mix
+from .fleet import Demand, Sizing, fleet, read_mix
 from .grid import blocks
 from .sensitivity import sensitivity
 from .space import BATCHES, Space, plan
@@ -180,19 +180,19 @@ def explore_request(request: dict, progress=None) -> dict:
         return sensitivity(base, request.get("objective") or "cost", request.get("step") or 0.2, request.get("basis") or "limit")
     space, question = space_of(base, request.get("explore") or {})
     if ask == "fleet":
-        given = {
-            name: request[name]
-            for name in ("headroom", "ttft_s", "tpot_s", "budget", "most_chips")
-            if request.get(name) not in (None, "")
-        }
-        return fleet(
-            space,
-            read_mix(str(request.get("mix", "")), request.get("rate") or None),
-            Demand(**given),
-            request.get("objective") or "cost",
-            progress,
-        )
+        return fleet(space, *_fleet_of(request), progress)
     return to_dict(answered(space, question, progress), space)
+
+
+def sizing_of(base: Scenario, fields: dict, given: dict) -> Sizing:
+    """The fleet that a request asks for, not yet begun, so that it can be sized piece by piece. given: the request's fields beside the space."""
+    return Sizing(space_of(base, fields)[0], *_fleet_of(given))
+
+
+def _fleet_of(given: dict) -> tuple:
+    """(mix, demand, objective) of a request for a fleet."""
+    limits = {n: given[n] for n in ("headroom", "ttft_s", "tpot_s", "budget", "most_chips") if given.get(n) not in (None, "")}
+    return read_mix(str(given.get("mix", "")), given.get("rate") or None), Demand(**limits), given.get("objective") or "cost"
 
 
 def to_dict(found: Answer, space: Space) -> dict:

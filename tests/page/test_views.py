@@ -487,6 +487,23 @@ def test_what_moves_the_answer_and_a_fleet(fresh, site):
     until(page, "document.getElementById('fleet-error').textContent.length > 10")
 
 
+def test_a_fleet_of_many_classes_shows_progress_and_can_be_stopped(fresh, site):
+    page = fresh()
+    booted(page, f"{site}#view=explore&part=fleet")
+    until(page, "document.querySelector('#panel-explore .lead')", timeout=90_000)
+    lead = page.inner_text("#panel-explore .lead")
+    page.select_option("#fleet-mix", "own")
+    page.fill("#fleet-csv", "prompt,output,requests_per_s\n" + "\n".join(f"{500 * (n + 1)},{100 + n},1" for n in range(64)))  # half a minute
+    page.press("#fleet-csv", "Tab")
+    until(page, "/^[1-9][\\d,]* of /.test(document.querySelector('#panel-explore .trying:not([hidden])')?.innerText)")
+    assert page.locator("#panel-explore .trying progress").evaluate("(p) => p.value > 0 && p.value < 1")
+    page.get_by_role("button", name="Stop").click()
+    until(page, "document.querySelector('#panel-explore .error').innerText.includes('Stopped')")
+    assert page.locator("#panel-explore .trying").is_hidden() and page.inner_text("#panel-explore .lead") == lead  # the last answer stays
+    page.select_option("#fleet-mix", "chat")
+    until(page, "!document.querySelector('#panel-explore .error').innerText && document.getElementById('panel-explore').getAttribute('aria-busy') === 'false'")
+
+
 # ---- Levers -------------------------------------------------------------------------------------------------------------
 
 

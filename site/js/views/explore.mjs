@@ -17,7 +17,7 @@ const GOALS = ["cost", "latency", "throughput", "ttft-alone", "energy"];
 /** @param {any} page */
 export function view(page) {
   const { state, engine } = page, step = newest(engine), swing = newest(engine);
-  const asks = form(page, () => (part === "fleet" ? sizing.update() : search())), sizing = fleet(page, asks, (name, value) => state.keep(name, value)), able = capability({ ...page, redraw: () => open(panel) });
+  const asks = form(page, () => (part === "fleet" ? sizing.update() : search())), sizing = fleet(page, asks, (name, value) => state.keep(name, value), (asking) => { fill(problem); return through("fleet", asking); }), able = capability({ ...page, redraw: () => open(panel) });
   const shown = found(page, { open: openScenario, csv: async () => (await engine.ask("explore", { ...asked, do: "csv" })).csv, choose: (cell) => { keep("x.cell", cell ? String(cell) : ""); search(); } });
   const progress = h("progress", { max: "1", value: 0 }), said = h("span", { class: "hint", role: "status" });
   const stopper = h("button", { type: "button", class: "chip", onclick: () => stop() }), bar = h("div", { class: "trying", hidden: true }, progress, said, stopper);
@@ -49,29 +49,41 @@ export function view(page) {
   }
   const stop = () => { key = null; busy(false); fill(problem, t("explore.stopped")); };
 
-  /** Try the space of the form, and show what it holds; a newer question ends an older one. */
-  async function search() {
-    const asking = { form: state.form, fields: asks.fields(), cell: Number(state.page["x.cell"]) || 0 }, mine = (key = JSON.stringify(asking));
-    fill(problem);
+  /**
+   * Ask step by step, with progress and a way to stop, until there is an answer; a newer question ends an older one (null).
+   * @param {string} want the part that wants it @param {any} asking
+   */
+  async function through(want, asking) {
+    const mine = (key = JSON.stringify([want, asking]));
     try {
       await numpy();
       for (;;) {
-        if (key !== mine || panel.hidden || part !== "search") return;
-        const now = await step("explore", { ...asking, do: "step" });
-        if (!now || key !== mine) return;
+        if (key !== mine || panel.hidden || part !== want) return null;
+        const now = await step("explore", asking);
+        if (!now || key !== mine) return null;
         progress.value = now.share;
         fill(said, t("explore.tried", now));
         if (!now.answer) continue;
-        asked = asking;
         busy(false);
-        shown.show(now.answer);
-        return;
+        return now.answer;
       }
     } catch (error) {
-      if (key !== mine) return;
+      if (key !== mine) return null;
       busy(false);
-      fill(problem, say(/** @type {Error} */ (error).message));
+      throw error;
     }
+  }
+
+  /** Try the space of the form, and show what it holds. */
+  async function search() {
+    const asking = { form: state.form, fields: asks.fields(), cell: Number(state.page["x.cell"]) || 0 };
+    fill(problem);
+    try {
+      const answer = await through("search", { ...asking, do: "step" });
+      if (!answer) return;
+      asked = asking;
+      shown.show(answer);
+    } catch (error) { fill(problem, say(/** @type {Error} */ (error).message)); }
   }
 
   /** @param {number[]} at */

@@ -4,13 +4,15 @@
 import { fill, h } from "../dom.mjs";
 import { phrases, rich, say, t } from "../i18n.mjs";
 import { table } from "../tabs.mjs";
-import { newest } from "./common.mjs";
 
 const DEFAULTS = /** @type {Record<string, string>} */ ({ mix: "chat", rate: "10", headroom: "0.2", tpot_s: "", ttft_s: "", objective: "cost", csv: "" });
 
-/** @param {any} page @param {{fields: () => Record<string, string>, part: (title: string, names: string[]) => any}} asks @param {(name: string, value: string) => void} keep */
-export function fleet(page, asks, keep) {
-  const { state, engine } = page, ask = newest(engine), place = h("div", { class: "found best" }), asked = h("p", { class: "asked" }), problem = h("p", { class: "error", id: "fleet-error", role: "alert" });
+/**
+ * @param {any} page @param {{fields: () => Record<string, string>, part: (title: string, names: string[]) => any}} asks @param {(name: string, value: string) => void} keep
+ * @param {(asking: any) => Promise<any>} through asks step by step until there is an answer
+ */
+export function fleet(page, asks, keep, through) {
+  const { state, engine } = page, place = h("div", { class: "found best" }), asked = h("p", { class: "asked" }), problem = h("p", { class: "error", id: "fleet-error", role: "alert" });
   /** What is asked is in the link, as x.fleet.rate=10. @param {string} name */
   const get = (name) => state.page[`x.fleet.${name}`] ?? DEFAULTS[name];
   /** @param {string} name @param {string} value */
@@ -26,7 +28,7 @@ export function fleet(page, asks, keep) {
       if (get("mix") === "own" && !get("csv")) return;
       const { devices, vendors, kinds, chips, weights, kv } = asks.fields(), fields = Object.fromEntries(Object.entries({ devices, vendors, kinds, chips, weights, kv }).filter(([, v]) => v));
       const given = Object.fromEntries(["rate", "tpot_s", "ttft_s", "objective"].map((name) => [name, get(name)]));
-      const found = await ask("explore", { do: "fleet", form: { ...state.form, draft: "", rate: "", prefill_hardware: "" }, fields, given: { ...given, mix: get("mix") === "own" ? get("csv") : get("mix"), headroom: Number(get("headroom")) || 0 } });
+      const found = await through({ do: "fleet", form: { ...state.form, draft: "", rate: "", prefill_hardware: "" }, fields, given: { ...given, mix: get("mix") === "own" ? get("csv") : get("mix"), headroom: get("headroom") } });
       if (found) show(found);
     } catch (error) { fill(problem, say(/** @type {Error} */ (error).message)); }
   }
