@@ -291,16 +291,14 @@ FIGURES = (("ttft_s", seconds), ("tpot_s", seconds), ("tokens_per_s_per_user", _
 def gain(value) -> str:
     """How many times better, as a change.
 
-    >>> gain(1.384), gain(0.5), gain(None)
-    ('+38\u2009%', '−50\u2009%', '–')
+    >>> gain(1.384), gain(0.5), gain(12.34), gain(None)
+    ('+38\u2009%', '−50\u2009%', '+1,134\u2009%', '–')
     """
     if value is None:
         return "–"
     if abs(value - 1) < 0.005:
         return "±0"
-    if value >= 3:
-        return times(value)
-    return f"{'+' if value > 1 else '−'}{abs(round(100 * (value - 1)))}{THIN}%"
+    return f"{'+' if value > 1 else '−'}{abs(round(100 * (value - 1))):,}{THIN}%"
 
 
 def levers(result: dict) -> dict:
@@ -332,6 +330,6 @@ def compare(result: dict) -> dict:
     a, b = result["a"]["figures"], result["b"]["figures"]
     rows = [{"key": key, "a": write(a[key]), "b": write(b[key]), "ratio": times(result["ratio"].get(key))} for key, write in FIGURES if key in a]
     phases = [{"phase": name, "a": seconds(p["a_limit_s"]), "b": seconds(p["b_limit_s"]), "a_bound": p["a_bound"], "b_bound": p["b_bound"],
-               "groups": [{"group": g["group"], "a": seconds(g["a_s"]), "b": seconds(g["b_s"])} for g in p["groups"] if g["a_s"] or g["b_s"]]}
+               "groups": [{"group": g["group"], "a": seconds(g["a_s"] or None), "b": seconds(g["b_s"] or None)} for g in p["groups"] if g["a_s"] or g["b_s"]]}
               for name, p in (("prefill", result["prefill"]), ("decode", result["decode"]))]
     return {"rows": rows, "phases": phases}

@@ -16,11 +16,11 @@ export function operatorsTab(latest, build, state) {
   /** @type {any} the module that draws the graph, once it is here */ let drawing = null;
   const sorted = (/** @type {HTMLElement} */ panel, /** @type {any[]} */ all) => {
     const rows = [...all].sort((a, b) => (a.sort[by] < b.sort[by] ? -1 : a.sort[by] > b.sort[by] ? 1 : 0) * (up ? 1 : -1));
-    const columns = [["name", 0], ["time"], ["share", 6], ["bound", 5], ["intensity", 4], ["flops", 2], ["bytes", 3], ["count", 1]]; // what matters first: a phone shows only that
+    const columns = [["name", 0], ["bound", 5], ["time"], ["share", 6], ["intensity", 4], ["flops", 2], ["bytes", 3], ["count", 1]]; // what matters first: a phone shows only that
     return table({
       caption: t("tab.operators"), rows, sorted: { by, up }, onsort: (next) => { up = next === by ? !up : next === 0; by = next; draw(panel); },
       columns: columns.map(([key, sort]) => ({ key: String(key), sort: sort === undefined ? undefined : Number(sort), num: key !== "name" && key !== "bound", label: t(`op.${key}`) })),
-      cell: (row, key) => (key === "name" ? h("span", {}, say(row.name), " ", h("small", {}, named("group", row.group))) : key === "bound" ? bound(row.bound)
+      cell: (row, key) => (key === "name" ? h("span", {}, [say(row.name)].flat().map((piece) => (piece.split ? piece.split(/(?<=\.)/).map((/** @type {string} */ part) => [part, h("wbr")]) : piece)), " ", h("small", {}, named("group", row.group))) : key === "bound" ? bound(row.bound)
         : key === "share" ? h("span", { class: "share" }, h("i", { class: row.bound, style: { width: `${100 * row.width}%` } }), h("span", {}, row.share)) : key === "time" ? number(`op.${phase}.${row.order}`, row.time, t("figure.open")) : row[key]),
     });
   };

@@ -56,6 +56,27 @@ def test_no_view_is_wider_than_the_screen(page, width):
         page.set_viewport_size({"width": 1280, "height": 900})
 
 
+@pytest.mark.parametrize("width", [320, 360])
+@pytest.mark.parametrize(("view", "columns"), [("operators", ["Operator", "Bound by", "Time"]), ("sweep", ["Requests", "Bound by", "Per user"]), ("levers", ["Change", "Time per token"])])
+def test_a_phone_shows_what_matters_of_a_table_without_scrolling(page, width, view, columns):
+    page.set_viewport_size({"width": width, "height": 800})
+    try:
+        page.click(f"#tab-{view}")
+        until(page, f"document.querySelector('#panel-{view}:not(.busy) table')", timeout=15_000)
+        table = page.locator(f"#panel-{view}").locator("table").first
+        assert [h.split(" ▼")[0].split(" ▲")[0] for h in table.locator("thead th").all_inner_texts()][: len(columns)] == columns
+        rights = table.evaluate("(t, n) => [...t.rows].flatMap((r) => [...r.cells].slice(0, n).map((c) => c.getBoundingClientRect().right))", len(columns))
+        assert max(rights) <= page.evaluate("document.documentElement.clientWidth")
+        if view == "operators":
+            first = lambda: table.locator("tbody th").first.inner_text()
+            before = first()
+            table.get_by_role("button", name="Operator").click()
+            assert table.locator("thead th").first.get_attribute("aria-sort") == "ascending" and first() != before
+            table.get_by_role("button", name="Share").click()
+    finally:
+        page.set_viewport_size({"width": 1280, "height": 900})
+
+
 # ---- Learn ----------------------------------------------------------------------------------------------------------
 
 
@@ -71,7 +92,7 @@ def test_a_lesson_takes_the_question_and_gives_it_back(page):
     page.click("#lesson-start")
     page.wait_for_selector(".lesson.on")
     settled(page)
-    assert "Llama-3.1-8B" in sentence(page)
+    assert "Llama-3.1-8B" in sentence(page) and page.inner_text("#lesson-back") == "Back to my question"
     until(page, "location.hash.includes('lesson=flop') && location.hash.includes('llama-3.1-8b')")
     shown = lambda: panel.locator(".watch dd").first.inner_text()
     before = shown()
@@ -113,6 +134,11 @@ def test_a_link_opens_its_lesson(fresh, site):
     other = fresh()
     booted(other, page.url)  # a link into the middle of the lesson
     other.wait_for_selector(".lesson.on", timeout=20_000)
+    assert other.inner_text("#lesson-back") == "Leave the lesson"  # whoever opens it has no question of their own
+    other.click("#lesson-back")
+    until(other, "document.getElementById('toast').innerText.includes('first example')")
+    settled(other)
+    assert "70B" in sentence(other)
 
 
 def test_terms_have_a_gloss_on_hover_and_on_focus(page):
@@ -382,7 +408,7 @@ def test_the_table_sorts_filters_and_is_saved(fresh, site):
     booted(page, f"{site}#view=explore")
     found(page)
     page.get_by_role("button", name="Tokens/s per user").click()
-    read = "[...document.querySelectorAll('#panel-explore .best tbody tr')].map((r) => Number(r.children[2].innerText.replaceAll(',', '')))"
+    read = "[...document.querySelectorAll('#panel-explore .best tbody tr')].map((r) => Number(r.children[3].innerText.replaceAll(',', '')))"
     speeds = page.evaluate(read)
     assert len(speeds) > 5 and speeds == sorted(speeds, reverse=True)
     page.get_by_role("button", name="Tokens/s per user").click()

@@ -105,7 +105,7 @@ export function found(page, { open, csv, choose }) {
     const shown = answer.rows.filter(match).sort((/** @type {any} */ a, /** @type {any} */ b) => compare(a.sort[order], b.sort[order]));
     const keys = ["title", ...COLUMNS, "over"];
     fill(/** @type {Element} */ (rows.querySelector(".best")), table({ caption: t("explore.best"), rows: shown, sorted: { by: keys.indexOf(order), up }, onsort: (by) => { up = keys[by] === order ? !up : !["user", "throughput"].includes(keys[by]); order = keys[by]; showBest(); },
-      columns: [...keys.map((k, i) => ({ key: k, label: t(`explore.column.${k}`), num: k !== "title", sort: i })), { key: "bound", label: t("op.bound") }],
+      columns: keys.flatMap((k, i) => [{ key: k, label: t(`explore.column.${k}`), num: k !== "title", sort: i }, ...(i ? [] : [{ key: "bound", label: t("op.bound"), num: false, sort: undefined }])]),
       cell: (row, k) => (k === "bound" ? bound(row.bound) : k === "title" ? opener(row.text.title, row.at) : row.text[k]) }));
   }
 

@@ -36,7 +36,7 @@ export function fleet(page, asks, keep, through) {
   /** @param {any} found */
   function show(found) {
     held = found;
-    const keys = ["title", "layout", "replicas", "batch", "weights", "per_hour", "watts", "busy", "tpot", "ttft"], best = found.rows[0];
+    const keys = ["title", "per_hour", "watts", "busy", "tpot", "ttft", "layout", "replicas", "batch", "weights"], best = found.rows[0];
     fill(place, h("p", { class: "lead" }, ...(best ? rich("fleet.told", { title: h("strong", {}, best.text.title), per_hour: h("span", { class: "num" }, best.text.per_hour), rate: h("span", { class: "num" }, found.rate), headroom: h("span", { class: "num" }, found.headroom) }) : [t("explore.nothing")])),
       table({ caption: t("fleet.mix"), rows: found.mix, columns: [{ key: "name", label: t("fleet.class") }, { key: "rate", label: t("fleet.rate"), num: true }, { key: "prompt", label: t("field.prompt"), num: true }, { key: "output", label: t("field.output"), num: true }], cell: (row, k) => (k === "name" && get("mix") !== "own" ? say(row.name) : row[k]) }),
       h("h3", {}, t("explore.best")), table({ caption: t("explore.best"), rows: found.rows.slice(0, most), columns: keys.map((k) => ({ key: k, label: t(`fleet.column.${k}`), num: !["title", "layout", "weights"].includes(k) })),

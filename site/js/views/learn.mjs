@@ -70,11 +70,14 @@ export function view(page) {
     return other.length > 3 || JSON.stringify(own) === JSON.stringify(now);
   }
 
+  /** Whether the question the lesson took the place of is the visitor's, and not the example that the page opens with. */
+  const mine = () => on !== null && [...new Set([...Object.keys(on.own), ...Object.keys(state.default)])].some((name) => on?.own[name] !== state.default[name]);
+
   function leave() {
-    const own = on?.own;
+    const own = on?.own, done = mine() ? "learn.back.done" : "learn.leave.done";
     on = null;
     if (own) state.replace(own, { push: true });
-    toast(() => t("learn.back.done"));
+    toast(() => t(done));
     choose(lesson);
   }
 
@@ -93,7 +96,7 @@ export function view(page) {
       h("div", { class: "prose" }, told.text.map((/** @type {string} */ text) => h("p", {}, ...written(text)))),
       running ? [h("p", { class: "try" }, ...written(told.try)), h("div", { class: "bench" }, knob(), watched())] : null,
       h("div", { class: "row" },
-        running ? h("button", { type: "button", class: "quiet", id: "lesson-back", onclick: leave }, t("learn.back")) : h("button", { type: "button", class: "solid", id: "lesson-start", disabled: !engine.ready, onclick: start }, t("learn.start")),
+        running ? h("button", { type: "button", class: "quiet", id: "lesson-back", onclick: leave }, t(mine() ? "learn.back" : "learn.leave")) : h("button", { type: "button", class: "solid", id: "lesson-start", disabled: !engine.ready, onclick: start }, t("learn.start")),
         go(-1, "learn.previous"), go(1, "learn.next")),
       running ? null : h("p", { class: "hint" }, engine.ready ? t("learn.start.hint") : t("waiting")));
   }

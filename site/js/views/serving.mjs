@@ -32,8 +32,8 @@ export function view(page) {
   const section = (/** @type {string} */ id, /** @type {any[]} */ ...content) => h("section", { class: "piece", id: `serving-${id}-section` }, h("h3", {}, t(`serving.${id}`)), content);
   const twoColumns = (/** @type {any[]} */ rows, /** @type {string} */ prefix, /** @type {string} */ caption, gloss = true) => {
     const expected = rows.some((r) => r.expected !== "–");
-    return table({ caption, rows, columns: [{ key: "key", label: h("span", { class: "sr" }, t("serving.name")) }, { key: "limit", label: t("at_most"), num: true }, ...(expected ? [{ key: "expected", label: t("row.expected"), num: true }] : []), ...(gloss ? [{ key: "what", label: t("serving.what") }] : [])],
-      cell: (row, key) => (key === "key" ? h("span", {}, ...rich(`${prefix}.${row.key}`)) : key === "what" ? h("small", { class: "wide" }, t(`${prefix}.${row.key}.gloss`)) : row[key]) });
+    return table({ caption, rows, columns: [{ key: "key", label: h("span", { class: "sr" }, t("serving.name")) }, { key: "limit", label: t("at_most"), num: true }, ...(expected ? [{ key: "expected", label: t("row.expected"), num: true }] : [])],
+      cell: (row, key) => (key === "key" ? h("span", { class: "wide" }, ...rich(`${prefix}.${row.key}`), gloss && h("small", { class: "block" }, t(`${prefix}.${row.key}.gloss`))) : row[key]) });
   };
   const small = (/** @type {any[]} */ rows, /** @type {string} */ prefix) => facts(rows.map((r) => [h("span", {}, ...rich(`${prefix}.${r.key}`)), r.value]));
 
@@ -119,13 +119,14 @@ export function view(page) {
   /** @param {any} result */
   function showLayouts(result) {
     const goals = ["throughput", "tpot", "ttft", "cost"], names = ["tp", "pp", "ep", "dp", "batch"];
+    const written = (/** @type {any} */ row) => names.slice(0, 4).filter((n, i) => row[n] !== "1" || (!i && names.slice(1, 4).every((m) => row[m] === "1"))).map((n) => `${named("short", n)} ${row[n]}`).join(", ");
     held.layouts = result;
     for (const note of panel.querySelectorAll(".wait")) note.remove();
     fill(places.layouts, h("div", { class: "panel-top" }, segmented(t("levers.goal"), goals.map((id) => ({ id, text: t(`goal.${id}`) })), goal, (id) => { goal = id; layouts(); }), h("p", { class: "hint" }, t("layouts.hint", result))), table({
         caption: t("layouts"), rows: result.rows.map((/** @type {any} */ row) => ({ ...row, className: names.every((n) => String(page.latest().view.facts.layout[n] ?? state.get(n)) === row[n]) ? "here" : "" })),
-        columns: [...names.map((key) => ({ key, label: named("short", key), num: true })), ...["tpot", "ttft", "user", "total"].map((key) => ({ key, label: t(`figure.${key}`), num: true })), { key: "bound", label: t("op.bound") }, { key: "apply", label: h("span", { class: "sr" }, t("apply")) }],
-        cell: (row, key) => (key === "bound" ? bound(row.bound) : key === "apply" ? h("button", { type: "button", class: "quiet", "aria-label": `${t("apply")}: ${names.map((n) => `${named("short", n)} ${row[n]}`).join(", ")}`,
-          onclick: () => attempt({ devices: result.devices, ...Object.fromEntries(names.map((n) => [n, row[n]])) }, () => names.slice(0, 4).filter((n) => row[n] !== "1").map((n) => `${named("short", n)} ${row[n]}`).join(", ") || t("field.devices")) }, t("apply")) : row[key]) }));
+        columns: [{ key: "layout", label: t("fleet.column.layout") }, { key: "bound", label: t("op.bound") }, ...["tpot", "ttft", "user", "total"].map((key) => ({ key, label: t(`figure.${key}`), num: true })), { key: "batch", label: named("short", "batch"), num: true }],
+        cell: (row, key) => (key === "bound" ? bound(row.bound) : key === "layout" ? h("button", { type: "button", class: "link", title: t("apply"), "aria-label": `${t("apply")}: ${names.map((n) => `${named("short", n)} ${row[n]}`).join(", ")}`,
+          onclick: () => attempt({ devices: result.devices, ...Object.fromEntries(names.map((n) => [n, row[n]])) }, () => written(row)) }, written(row)) : row[key]) }));
   }
 
   const queueSoon = debounce(async () => {
