@@ -1,6 +1,6 @@
 """The default chart as SVG that fills a box of any size: what stands on the page until the interactive chart is wanted.
 
-Places are percentages of the frame, sizes and texts are pixels, colours are the theme's CSS variables, so that the picture
+Places are percentages of the frame, texts and their distances are as large as the box says, colours are the theme's CSS variables, so that the picture
 has the very layout of Bokeh's and nothing moves when that takes over. `site/js/still.mjs` puts the labels where there is room.
 """
 
@@ -83,7 +83,8 @@ def _mark(x, y, size, marker, look) -> str:
 
 
 def _text(x, y, text, dx=0, dy=0, color="muted", anchor="", bold=False, label="", style="") -> str:
-    parts = [f'x="{_n(x)}%" y="{_n(y)}%"', f'dx="{_n(dx)}"' if dx else "", f'dy="{_n(dy)}"' if dy else "", f'fill="{_paint(color)}"', f'text-anchor="{anchor}"' if anchor else "",
+    size = 13 if bold else 12  # of the text, so that its distances grow with it
+    parts = [f'x="{_n(x)}%" y="{_n(y)}%"', f'dx="{_n(dx / size)}em"' if dx else "", f'dy="{_n(dy / size)}em"' if dy else "", f'fill="{_paint(color)}"', f'text-anchor="{anchor}"' if anchor else "",
              'class="strong"' if bold else "", f'data-still="{label}"' if label else "", f'style="{style}"' if style else ""]
     return f"<text {' '.join(p for p in parts if p)}>{escape(text)}</text>"
 

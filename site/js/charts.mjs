@@ -6,7 +6,11 @@ import { reducedMotion } from "./dom.mjs";
 import { fieldWords, measured, placeLabels } from "./labels.mjs";
 import { language, phrases, point, t } from "./i18n.mjs";
 
-const COLOURS = ["color", "paper"];
+const COLOURS = ["color", "paper"], LENGTHS_PX = ["size", "dx", "dy"];
+/** What of Bokeh's models is in pixels of the figure as it was made, with texts of 12 px. */
+const SIZED = ["text_font_size", "major_label_text_font_size", "axis_label_text_font_size", "size", "x_offset", "y_offset", "min_border_left", "min_border_right", "min_border_top", "min_border_bottom"];
+/** @param {any} value a number, a text like "12px", or either of a whole glyph @param {number} k @returns {any} */
+const scaled = (value, k) => (typeof value === "number" ? value * k : /^[\d.]+px$/.test(value) ? `${parseFloat(value) * k}px` : value?.value ? { value: scaled(value.value, k) } : value);
 /** @type {Record<string, string>} */ let palette = {};
 
 /** Read the theme's colours out of the style sheet. */
@@ -16,10 +20,11 @@ export function readPalette() {
   for (const role of ["memory", "compute", "network", "host", "misfit", "plain", "ink", "muted", "rule", "paper", "accent", "good", "hue1", "hue2", "hue3", "hue4", "hue5", "hue6", "hue7"]) palette[role] = style.getPropertyValue(`--${role}`).trim();
 }
 
-/** @param {Record<string, any[]>} columns */
-function painted(columns) {
+/** @param {Record<string, any[]>} columns @param {number} k pixels of the screen for one of the figure */
+function painted(columns, k) {
   const result = { ...columns };
   for (const name of COLOURS) if (result[name]) result[name] = result[name].map((role) => palette[role] ?? role);
+  if (k !== 1) for (const name of LENGTHS_PX) if (result[name]) result[name] = result[name].map((px) => px * k);
   return result;
 }
 
@@ -50,6 +55,7 @@ export class Chart {
     /** @type {Record<string, any>} columns with roles, as last shown */ this.shown = {};
     /** @type {any} */ this.doc = null;
     this.frame = 0;
+    this.k = 1;
   }
 
   /** Embed (once). Resolves when the figure stands in its box. */
@@ -62,13 +68,25 @@ export class Chart {
     this.view = [...views][0];
     this.doc = this.view.model.document;
     this.plot = this.model("plot");
+    this.fit();
     this.restyle();
+    this.onResize(() => this.fit());
     noStops(this.view.el); // a picture (role "img") is no stop of the Tab key; its table is
     this.box.classList.add("live");
   }
 
   /** @param {string} name */
   model(name) { return this.doc.get_model_by_name(`${this.name}.${name}`); }
+
+  /** Draw texts and points as large as the box's own text: the page's, where there is room. */
+  fit() {
+    const k = parseFloat(getComputedStyle(this.box).fontSize) / 12; // NaN where the box is out of the page
+    if (!k || k === this.k) return;
+    this.k = k;
+    this.made ??= [...this.plot.references()].flatMap((model) => SIZED.filter((name) => name in model.properties).map((name) => [model, name, model[name]]));
+    for (const [model, name, value] of this.made) model[name] = scaled(value, k);
+    this.restyle();
+  }
 
   /** Put the theme's colours on axes, grids and all that was shown. */
   restyle() {
@@ -77,7 +95,7 @@ export class Chart {
       this.model(side).setv({ axis_line_color: palette.rule, major_tick_line_color: palette.rule, major_label_text_color: palette.muted, axis_label_text_color: palette.muted });
       this.model(`grid_${side}`).setv({ grid_line_color: palette.rule });
     }
-    for (const [name, columns] of Object.entries(this.shown)) this.model(name).data = painted(columns);
+    for (const [name, columns] of Object.entries(this.shown)) this.model(name).data = painted(columns, this.k);
   }
 
   /** @param {string} below @param {string} left */
@@ -91,7 +109,7 @@ export class Chart {
     for (const [name, columns] of Object.entries(sources)) {
       if (JSON.stringify(columns) === JSON.stringify(this.shown[name])) continue;
       this.shown[name] = columns;
-      this.model(name).data = painted(columns);
+      this.model(name).data = painted(columns, this.k);
     }
   }
 
@@ -131,10 +149,10 @@ export class RooflineChart extends Chart {
     this.onResize(() => { this.words(); if (this.sources) this.assign(this.placed()); });
   }
 
-  words() { this.label(t(this.box.clientWidth < 560 ? "chart.x.short" : "chart.x"), t("chart.y")); }
+  words() { this.label(t(this.box.clientWidth < 560 * this.k ? "chart.x.short" : "chart.x"), t("chart.y")); }
 
   /** The labels, where there is room for them in the frame as it is now. */
-  placed() { return placeLabels(this.sources, this.span, this.plot.inner_width, this.plot.inner_height, measured); }
+  placed() { return placeLabels(this.sources, this.span, this.plot.inner_width / this.k, this.plot.inner_height / this.k, measured); }
 
   /** Where the points have been, as the columns of their lines. @param {any} phases @param {boolean} on whether the line goes on */
   trail(phases, on) {

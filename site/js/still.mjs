@@ -19,10 +19,10 @@ export function keepStill(box, chart) {
 /** @param {HTMLElement} frame @param {any} chart @param {number} width @param {number} height */
 function arrange(frame, chart, width, height) {
   if (!width || !height) return;
-  const { range, ...sources } = chart;
+  const { range, ...sources } = chart, k = parseFloat(getComputedStyle(frame).fontSize) / 12;
   const X = (/** @type {number} */ v) => (100 * Math.log(v / range.x0)) / Math.log(range.x1 / range.x0);
   const Y = (/** @type {number} */ v) => 100 - (100 * Math.log(v / range.y0)) / Math.log(range.y1 / range.y0);
-  const placed = placeLabels({ ...sources, phase_labels: { ...sources.phase_labels, text: sources.phase_labels.text.map((/** @type {string} */ n) => t(`phase.${n}`)) }, field_labels: fieldWords(sources.field_labels), ridges: { ...sources.ridges, label: sources.ridges.label.map(phrases) } }, range, width, height, measured);
+  const placed = placeLabels({ ...sources, phase_labels: { ...sources.phase_labels, text: sources.phase_labels.text.map((/** @type {string} */ n) => t(`phase.${n}`)) }, field_labels: fieldWords(sources.field_labels), ridges: { ...sources.ridges, label: sources.ridges.label.map(phrases) } }, range, width / k, height / k, measured);
   const put = (/** @type {string} */ name, /** @type {string} */ text, /** @type {Record<string, any>} */ attributes = {}) => {
     const element = frame.querySelector(`[data-still=${name}]`);
     if (!element) return;
@@ -35,9 +35,9 @@ function arrange(frame, chart, width, height) {
     const x = `${X(roofs.x[i])}%`, y = `${Y(roofs.y[i])}%`;
     put(`roof${i}`, text, { x, y, "text-anchor": anchor[roofs.align[i]], ...(roofs.angle[i] && { style: `transform-box:view-box;transform-origin:${x} ${y};rotate:${-roofs.angle[i]}rad` }) });
   });
-  phases.text.forEach((/** @type {string} */ text, /** @type {number} */ i) => put(`phase${i}`, text, { dx: phases.dx[i], dy: phases.dy[i] + 5, "text-anchor": anchor[phases.align[i]] }));
+  phases.text.forEach((/** @type {string} */ text, /** @type {number} */ i) => put(`phase${i}`, text, { dx: `${phases.dx[i] / 13}em`, dy: `${(phases.dy[i] + 5) / 13}em`, "text-anchor": anchor[phases.align[i]] }));
   ridges.label.forEach((/** @type {string} */ text, /** @type {number} */ i) => put(`ridge${i}`, text));
   fields.text.forEach((/** @type {string} */ text, /** @type {number} */ i) => put(`field${i}`, text));
-  put("x", t(width < 480 ? "chart.x.short" : "chart.x"));
+  put("x", t(width < 480 * k ? "chart.x.short" : "chart.x"));
   put("y", t("chart.y"));
 }

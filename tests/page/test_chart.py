@@ -7,21 +7,21 @@ from steps import booted, column, edit, settled, until
 
 # Every label as a box in pixels, measured in the chart's own font, from what Bokeh holds.
 BOXES = """() => {
-  const chart = roofline.chart, plot = chart.plot, x = chart.model("x_range"), y = chart.model("y_range"), pen = document.createElement("canvas").getContext("2d");
+  const chart = roofline.chart, k = chart.k, plot = chart.plot, x = chart.model("x_range"), y = chart.model("y_range"), pen = document.createElement("canvas").getContext("2d");
   const X = (v) => Math.log(v / x.start) / Math.log(x.end / x.start) * plot.inner_width, Y = (v) => (1 - Math.log(v / y.start) / Math.log(y.end / y.start)) * plot.inner_height;
-  const box = (text, size, px, middle, align) => { pen.font = `${size > 12 ? "bold " : ""}${size}px system-ui, sans-serif`; const w = pen.measureText(text).width, left = align === "right" ? px - w : align === "center" ? px - w / 2 : px; return { text, left, right: left + w, top: middle - 5, bottom: middle + 5 }; };
+  const box = (text, size, px, middle, align) => { pen.font = `${size > 12 ? "bold " : ""}${size * k}px system-ui, sans-serif`; const w = pen.measureText(text).width, left = align === "right" ? px - w : align === "center" ? px - w / 2 : px; return { text, left, right: left + w, top: middle - 5 * k, bottom: middle + 5 * k }; };
   const out = [];
   const p = chart.model("phase_labels").data, r = chart.model("roof_labels").data, g = chart.model("ridges").data;
   p.text.forEach((text, i) => out.push(box(text, 13, X(p.x[i]) + p.dx[i], Y(p.y[i]) + p.dy[i], p.align[i])));
-  r.text.forEach((text, i) => { if (text && !r.angle[i]) out.push(box(text, 12, X(r.x[i]), Y(r.y[i]) - 10, r.align[i])); });
-  g.label.forEach((text, i) => { if (text) out.push(box(text, 12, X(g.x[i]) + 6, Y(g.y0[i]) - 30, "left")); });
+  r.text.forEach((text, i) => { if (text && !r.angle[i]) out.push(box(text, 12, X(r.x[i]), Y(r.y[i]) - 10 * k, r.align[i])); });
+  g.label.forEach((text, i) => { if (text) out.push(box(text, 12, X(g.x[i]) + 6 * k, Y(g.y0[i]) - 30 * k, "left")); });
   const f = chart.model("field_labels").data;
-  f.text.forEach((text, i) => { if (text) out.push(box(text, 12, X(f.x[i]) + f.dx[i], Y(f.y[i]) - 12, f.align[i])); });
+  f.text.forEach((text, i) => { if (text) out.push(box(text, 12, X(f.x[i]) + f.dx[i], Y(f.y[i]) - 12 * k, f.align[i])); });
   return { boxes: out, width: plot.inner_width, height: plot.inner_height };
 }"""
 
 
-@pytest.mark.parametrize("width", [320, 360, 768, 1280])
+@pytest.mark.parametrize("width", [320, 360, 768, 1280, 2560])
 def test_labels_are_inside_and_do_not_overlap(page, width):
     page.set_viewport_size({"width": width, "height": 800})
     faults = []
@@ -37,6 +37,22 @@ def test_labels_are_inside_and_do_not_overlap(page, width):
             faults += [(preset, a["text"], b["text"]) for b in boxes[:i] if min(a["right"], b["right"]) - max(a["left"], b["left"]) > 3 and min(a["bottom"], b["bottom"]) - max(a["top"], b["top"]) > 2]
     page.set_viewport_size({"width": 1280, "height": 900})
     assert not faults, faults
+
+
+def test_the_chart_grows_with_the_page(page):
+    """On a wide screen the page's text grows, and the chart's texts, marks and borders with it: Bokeh's and those of the still picture."""
+    sizes = """() => [parseFloat(getComputedStyle(document.documentElement).fontSize), parseFloat(roofline.chart.model("below").major_label_text_font_size),
+      parseFloat(getComputedStyle(document.querySelector(".still"), null).fontSize), roofline.chart.plot.min_border_left, Math.max(...roofline.chart.model("operators").data.size)]"""
+    small = page.evaluate(sizes)
+    assert small[:4] == [16, 12, 12, 64]
+    page.set_viewport_size({"width": 2560, "height": 1440})
+    try:
+        until(page, "roofline.chart.k > 1")
+        assert page.evaluate(sizes) == pytest.approx([1.25 * size for size in small])
+    finally:
+        page.set_viewport_size({"width": 1280, "height": 900})
+        until(page, "roofline.chart.k === 1")
+    assert page.evaluate(sizes) == pytest.approx(small)
 
 
 def test_the_point_moves_there_and_does_not_jump(page):

@@ -5,7 +5,7 @@ import { fill, h } from "../dom.mjs";
 import { phrases, rich, t } from "../i18n.mjs";
 import { segmented, table } from "../tabs.mjs";
 import { failed, figure, newest } from "./common.mjs";
-import { Curve, apart } from "./curve.mjs";
+import { Curve, apart, roomOf } from "./curve.mjs";
 
 /** @param {any} page */
 export function capability(page) {
@@ -25,9 +25,9 @@ export function capability(page) {
     chart.whole.hidden = !shown.length;
     fill(chart.finding, ...rich(`capability.finding.${against}`, { benchmark: found.benchmark }));
     if (shown.length) {
-      const range = { x0: Math.min(...xs) / 1.6, x1: Math.max(...xs) * 3, y0: Math.min(...ys) / 1.08, y1: Math.max(...ys) * 1.06 };
+      const range = { x0: Math.min(...xs) / 1.6, x1: Math.max(...xs) * 3, y0: Math.min(...ys) / 1.08, y1: Math.max(...ys) * 1.14 };
       curve.draw({ range, x: t(`capability.${against}`), y: found.benchmark, points: shown.map((/** @type {any} */ r) => ({ x: r[key], y: r.y, color: r.reasoning ? "network" : "compute", marker: r.reasoning ? "diamond" : "circle", size: r.frontier && against === "price" ? 12 : 8, title: r.name, tip: `${r.score}, ${r.price}, ${r.active}` })),
-        labels: apart(shown.filter((/** @type {any} */ r) => r.frontier || against !== "price").map((/** @type {any} */ r) => ({ x: r[key], y: r.y, text: r.name, color: r.reasoning ? "network" : "compute", dx: 9 })), range, 420) });
+        labels: apart(shown.filter((/** @type {any} */ r) => r.frontier || against !== "price").map((/** @type {any} */ r) => ({ x: r[key], y: r.y, text: r.name.replace(/^Meta-|-Instruct$|-hf$/g, ""), color: r.reasoning ? "network" : "compute", dx: 9 })), range, roomOf(chart.box)) });
     }
     fill(place, table({ caption: t("explore.part.capability"), rows: found.rows.map((/** @type {any} */ r) => ({ ...r, className: r.frontier ? "here" : "" })),
       columns: [{ key: "name", label: t("measured.model") }, { key: "score", label: found.benchmark, num: true }, { key: "active", label: t("capability.active"), num: true }, { key: "devices", label: t("field.devices"), num: true }, { key: "price", label: t("capability.price.short"), num: true }, { key: "tpot", label: t("figure.tpot"), num: true }, { key: "source", label: t("fact.source") }],

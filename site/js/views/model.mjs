@@ -148,5 +148,5 @@ function hubPart(page, show, take, finding) {
   }
   told();
   return h("fieldset", { class: "hub" }, h("legend", {}, t("hub.title")), h("div", { class: "field" }, h("label", { for: "hub-id" }, t("hub.id")), id, what, error),
-    h("div", { class: "row" }, h("label", { for: "hub-index" }, also, ` ${t("hub.index")}`), button));
+    h("div", { class: "row under" }, h("label", { for: "hub-index" }, also, ` ${t("hub.index")}`), button));
 }

@@ -6,7 +6,7 @@ import { debounce, fill, h } from "../dom.mjs";
 import { named, phrases, rich, say, t, turning } from "../i18n.mjs";
 import { table } from "../tabs.mjs";
 import { SHOWN, decoded, facts, figure, newest, takeLong } from "./common.mjs";
-import { Curve, apart } from "./curve.mjs";
+import { Curve, apart, roomOf } from "./curve.mjs";
 
 const LIMIT = 3_500_000; // characters; a request holds no more
 const METRICS = ["user", "total", "tpot", "ttft", "prefill"];
@@ -73,7 +73,7 @@ export function own(page) {
     curve.draw({ range: roofs.range, x: t("chart.x.short"), y: t("chart.y"),
       lines: [{ ...roofs.memory, color: "memory" }, ...roofs.roofs.map((/** @type {any} */ r) => ({ xs: r.xs, ys: r.ys, color: "compute", width: r === top ? 2 : 1, alpha: r === top ? 1 : 0.6 })), ...rows.filter((r) => r.top).map((r) => ({ xs: [r.x, r.x], ys: [r.y, r.top], color: "muted", width: 1, dash: "dotted" }))],
       points: [...rows.filter((r) => r.top).map((r) => ({ x: r.x, y: r.top, color: r.bound, size: 9, alpha: 0, marker: "circle", title: t("own.limit"), tip: `${r.limit}` })), ...rows.map((r) => ({ x: r.x, y: r.y, color: r.above ? "misfit" : r.bound, marker: r.phase === "prefill" ? "square" : r.phase === "decode" ? "circle" : "diamond", size: 12, title: `${r.value} ${r.what}`, tip: phrases(r.verdict) }))],
-      labels: [...apart(roofs.roofs.map((/** @type {any} */ r) => ({ x: roofs.range.x1, y: r.ys[0], text: r.label, color: "compute", align: "right", dx: -4, dy: 0 })), roofs.range, 300).map((/** @type {any} */ l) => ({ ...l, dy: l.dy - 8 })), { x: roofs.range.x0, y: roofs.memory.ys[0], text: roofs.memory.label, color: "memory", dx: 8, dy: -10 }] });
+      labels: [...apart(roofs.roofs.map((/** @type {any} */ r) => ({ x: roofs.range.x1, y: r.ys[0], text: r.label, color: "compute", align: "right", dx: -4, dy: 0 })), roofs.range, roomOf(chart.box)).map((/** @type {any} */ l) => ({ ...l, dy: l.dy - 8 })), { x: roofs.range.x0, y: roofs.memory.ys[0], text: roofs.memory.label, color: "memory", dx: 8, dy: -10 }] });
   }
 
   /** @param {string} fragment */
