@@ -87,6 +87,11 @@ def _write_site(dist: Path, page: dict, painted: dict, pyodide: Path, wheel: Pat
     ours = (SITE / "js" / "presets.mjs").read_text("utf-8")
     named = {k: [row for row in whole[k] if f'"{row["id"]}"' in ours] for k in ("models", "chips")}
     names = {"preview.png": WORK / "preview.png", "catalogue.json": lists, "charts.json": drawn, **{p.relative_to(SITE).as_posix(): p for d in ("css", "js", "i18n", "icons", "hub") for p in sorted((SITE / d).rglob("*")) if p.is_file() and p.name not in ("sw.js", "en.json", *STYLES)}}
+    for name in [n for n in names if n.endswith(".mjs")]:
+        lean = WORK / "lean" / name
+        lean.parent.mkdir(parents=True, exist_ok=True)
+        lean.write_text(_lean_js(names[name].read_text("utf-8")), "utf-8")
+        names[name] = lean
     # English is in the HTML; other languages, the views and the icons of an installed page are not needed for the first paint.
     late = lambda n: n.startswith(("i18n/", "js/views/", "hub/")) or n in ("css/views.css", "catalogue.json") or n.endswith(".png")
     app = put.folder("app", names, "shell", {n: "extra" if n == "preview.png" else "engine" for n in names if late(n)})
@@ -124,6 +129,11 @@ def _constants(image: Path) -> int:
     """Bytes of the engine's constant data, as memory.mjs wrote them into the snapshot's head."""
     with gzip.open(image) as file:
         return struct.unpack("<5I", file.read(20))[3]
+
+
+def _lean_js(text: str) -> str:
+    """A module without the comments that have a line of their own."""
+    return "".join(line for line in text.splitlines(keepends=True) if not re.match(r"\s*(//|/\*\*.*\*/\s*$)", line))
 
 
 def _lean_css(text: str) -> str:

@@ -7,9 +7,8 @@ import { fieldWords, measured, placeLabels } from "./labels.mjs";
 import { language, phrases, point, t } from "./i18n.mjs";
 
 const COLOURS = ["color", "paper"], LENGTHS_PX = ["size", "dx", "dy"];
-/** What of Bokeh's models is in pixels of the figure as it was made, with texts of 12 px. */
-const SIZED = ["text_font_size", "major_label_text_font_size", "axis_label_text_font_size", "size", "x_offset", "y_offset", "min_border_left", "min_border_right", "min_border_top", "min_border_bottom"];
-/** @param {any} value a number, a text like "12px", or either of a whole glyph @param {number} k @returns {any} */
+const SIZED = /^((major_label_|axis_label_)?text_font_size|size|[xy]_offset|min_border_\w+)$/; // in pixels of a figure with texts of 12 px
+/** @param {any} value @param {number} k @returns {any} */
 const scaled = (value, k) => (typeof value === "number" ? value * k : /^[\d.]+px$/.test(value) ? `${parseFloat(value) * k}px` : value?.value ? { value: scaled(value.value, k) } : value);
 /** @type {Record<string, string>} */ let palette = {};
 
@@ -20,7 +19,7 @@ export function readPalette() {
   for (const role of ["memory", "compute", "network", "host", "misfit", "plain", "ink", "muted", "rule", "paper", "accent", "good", "hue1", "hue2", "hue3", "hue4", "hue5", "hue6", "hue7"]) palette[role] = style.getPropertyValue(`--${role}`).trim();
 }
 
-/** @param {Record<string, any[]>} columns @param {number} k pixels of the screen for one of the figure */
+/** @param {Record<string, any[]>} columns @param {number} k */
 function painted(columns, k) {
   const result = { ...columns };
   for (const name of COLOURS) if (result[name]) result[name] = result[name].map((role) => palette[role] ?? role);
@@ -78,12 +77,12 @@ export class Chart {
   /** @param {string} name */
   model(name) { return this.doc.get_model_by_name(`${this.name}.${name}`); }
 
-  /** Draw texts and points as large as the box's own text: the page's, where there is room. */
+  /** Texts and points grow with the text of the page. */
   fit() {
-    const k = parseFloat(getComputedStyle(this.box).fontSize) / 12; // NaN where the box is out of the page
+    const k = parseFloat(getComputedStyle(this.box).fontSize) / 12;
     if (!k || k === this.k) return;
     this.k = k;
-    this.made ??= [...this.plot.references()].flatMap((model) => SIZED.filter((name) => name in model.properties).map((name) => [model, name, model[name]]));
+    this.made ??= [...this.plot.references()].flatMap((model) => Object.keys(model.properties).filter((name) => SIZED.test(name)).map((name) => [model, name, model[name]]));
     for (const [model, name, value] of this.made) model[name] = scaled(value, k);
     this.restyle();
   }
