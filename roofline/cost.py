@@ -148,7 +148,7 @@ def cost(r, prefill_s, tpot_s, cached_s=None, prefill_usd_per_hour: float | None
     even = break_even_tokens_per_s(each * layout.devices, s.api_usd_per_million) if s.api_usd_per_million else None
     return empty | {
         "usd_per_million_input_tokens": price_in, "usd_per_million_output_tokens": price_out,
-        "usd_per_million_cached_input_tokens": usd_per_million(replica, s.batch * s.cached / cached_s) if s.cached and cached_s else 0.0 if s.cached else None,
+        "usd_per_million_cached_input_tokens": usd_per_million(replica, s.batch * s.cached / cached_s) if s.cached and cached_s else 0.0 if s.cached and cached_s is not None else None,
         "usd_per_million_output_tokens_all_in": all_in,
         "break_even_tokens_per_s": even, "break_even_share": None if even is None else even * tpot_s / (s.batch * layout.dp),
     }
@@ -174,6 +174,25 @@ def dram_pj_per_byte(memory_type: str) -> tuple:
     return None, ""
 
 
+def dram_source(memory_type: str) -> dict:
+    """What is known of a memory's energy: {"pj_per_byte", "source", "retrieved", "grade"}; empty where nothing is.
+
+    >>> dram_source("HBM3")["grade"], dram_source("SRAM")
+    ('C', {})
+    """
+    each, source = dram_pj_per_byte(memory_type)
+    measured = next((name for name, kinds in _energy_table()["stands_for"].items() if memory_type in kinds), None)
+    return {} if measured is None else {"pj_per_byte": each, **_energy_table()["dram"][measured], "source": source}
+
+
+def compute_source() -> dict:
+    """Where the published energies of arithmetic are from: {"source", "retrieved", "grade"}."""
+    return dict(_energy_table()["compute_source"])
+
+
+CEILING = "TDP / peak of the board: a ceiling"
+
+
 def compute_pj_per_flop(chip, roof: str) -> tuple:
     """(picojoules per FLOP of matrix arithmetic in a format, how it is known), or (None, "") where neither is published.
 
@@ -189,7 +208,7 @@ def compute_pj_per_flop(chip, roof: str) -> tuple:
     board = chip.tdp_w / chip.roof_of(roof)[1] * 1e12 if chip.tdp_w else None
     if entry and (board is None or entry["pj_per_flop"] <= board):
         return entry["pj_per_flop"], f"{table['compute_source']['source']} ({entry['how']})"
-    return (board, "TDP / peak of the board: a ceiling") if board else (None, "")
+    return (board, CEILING) if board else (None, "")
 
 
 def energy(r, decode, tpot_s, prefill_s, tokens_per_step: float = 1.0, pools: dict | None = None) -> dict:

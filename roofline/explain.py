@@ -1,30 +1,44 @@
 """The working of a figure: which formula, with this scenario's values, and where each constant comes from.
 
-Every step is {"key", "values"}: the page's words for the key are a sentence with the formula, the values are already written out.
-`explain_times` takes the phases apart.
+Every step is {"key", "values"}: the page's words for the key are a sentence with the formula, the values are already written out;
+"opens" names the working that a value has of its own. `explain_times` takes the phases apart, `explain_service` what users get of
+them, `explain_money` prices and energy; `explain_constants` says where the constants are from.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 
-from . import catalogue, formats, memory
+from . import explain_money as money
+from . import explain_service as service
+from . import formats, memory, roof
 from .errors import InputError
-from .explain_times import Working, b_, f_, reached, s_, step
+from .explain_constants import constants
+from .explain_times import Asked, Working, b_, f_, s_, step
 from .hardware import load
 from .scenario import Resolved
 from .service import pool_wire, prefill_side
 from .units import format_number, format_quantity
-from .view import count, format_label, told, whole
+from .view import count, format_label, gain, percent, told, whole
+from .view import times as times_
 
 TIMES = ("ttft", "tpot", "user", "total")
-KEYS = (*TIMES, "memory", "cost", "utilisation", "bytes", "flops", "ridge", "weights", "kv_token", "max_batch", "max_context",
-        "intensity.prefill", "intensity.decode", "rate.prefill", "rate.decode")
-GIVEN = "given"  # the source of a figure that the question itself gives
+KEYS = (*TIMES, "ttft_alone", "memory", "memory_share", "chip_memory", "cost", "utilisation", "bytes", "flops", "ridge", "weights", "kv_token", "max_batch", "max_context",
+        "intensity.prefill", "intensity.decode", "rate.prefill", "rate.decode", "phase.prefill", "phase.decode",
+        "per_chip", "requests", "sustained", "sustained_per_chip", "served", *(f"arrivals.{k}" for k in service.ARRIVALS), *(f"mixed.{k}" for k in service.MIXED), *(f"pool.{k}" for k in service.POOLS),
+        "plain", "draft", "accepted", "speedup", "price.input", "price.cached", "all_in", "bill", "hour", "all_hour", "bought.flops", "bought.bytes", "even.rate", "even.share",
+        "energy.output", "energy.input", "energy.all_in", "energy.watts", "energy.dram", "energy.compute", "energy.rest", "per_joule.flops", "per_joule.bytes")
+_OF_A_PART = re.compile(r"op\.(prefill|decode)\.\d{1,4}|group\.(prefill|decode)\.[a-z_]{1,40}|energy\.(dram|compute)\.[a-z_]{1,40}")
+BASES = ("", "limit", "expected")
 
 
-def explain(report: dict, key: str, r: Resolved) -> dict:
+def explain(report: dict, key: str, r: Resolved, basis: str = "", than: tuple | None = None, how: str = "") -> dict:
     """{"steps": [...], "constants": [...]} for one of KEYS (or "op.decode.3", an operator of a phase) of a Report's dict; r: the scenario it answers, resolved.
+
+    basis: "limit" or "expected" (the limit where nothing is expected) ends the working with that one; "" has both where there are
+    both. than: (Report's dict, its scenario resolved) of another question; its figure then stands beside this one as `how` says: "gain",
+    as levers are judged, or "ratio".
 
     >>> from roofline.scenario import Scenario, resolve
     >>> from roofline.report import evaluate
@@ -32,19 +46,13 @@ def explain(report: dict, key: str, r: Resolved) -> dict:
     >>> [s["key"] for s in explain(evaluate(r).to_dict(), "user", r)["steps"]][-1]
     'user'
     """
-    if key.startswith("op."):
-        steps = _operator(report, key, r)
-    elif key in _COUNTS:
-        steps = _COUNTS[key](report, r)
-    elif "." in key:
-        steps = _place(report, r, *key.split("."))
-    elif report["serving"]["tpot_s"] is None:
-        steps = [step("untimed")]
-    elif key == "ttft":
-        steps = _first_token(report, r)
-    else:
-        steps = _token(report, r, key)
-    return {"key": key, "steps": steps, "constants": _constants(report, key, r)}
+    if how == "gain" and key == "ttft" and bool(than[0]["serving"]["disaggregated"]) != bool(report["serving"]["disaggregated"]):
+        key = "ttft_alone"  # a pool reads one prompt at a time, so the other side is held to one prompt too
+    a = Asked(report, r, basis)
+    steps = _steps(a, key)
+    if how:
+        steps += _beside(a, Asked(*than, basis), key, how)
+    return {"key": key, "steps": steps, "constants": constants(a, key)}
 
 
 def known(key) -> bool:
@@ -53,7 +61,105 @@ def known(key) -> bool:
     >>> known("tpot"), known("op.prefill.0"), known("op.prefill.x"), known(None)
     (True, True, False, False)
     """
-    return key in KEYS or bool(re.fullmatch(r"op\.(prefill|decode)\.\d{1,4}", str(key)))
+    return key in KEYS or bool(_OF_A_PART.fullmatch(str(key)))
+
+
+def _steps(a: Asked, key: str) -> list:
+    report, r = a.report, a.r
+    what, _, which = key.partition(".")
+    if what == "op":
+        return _operator(report, key, r)
+    if key in _COUNTS:
+        steps = _COUNTS[key](report, r)
+        # Beside another question's the total is meant; what fits, and on how many chips, is told of the form's own.
+        return [s for s in steps if s["key"] not in ("memory.available", "memory.min")] if key == "memory" and a.basis else steps
+    if key in _PRICES:
+        return _PRICES[key](a)
+    if what == "energy" and which.partition(".")[0] in ("dram", "compute"):
+        return money.part(a, *which.split("."))
+    if what in ("intensity", "rate"):
+        return _place(report, r, what, which)
+    if not a.timed:
+        return [step("untimed")]
+    if what in _SERVICE:
+        return _SERVICE[what](a, which) if which else _SERVICE[what](a)
+    if what == "phase":
+        return _phase(r, which)
+    if what == "group":
+        return _group(r, *which.split("."))
+    if key == "ttft" or (key == "ttft_alone" and report["serving"]["disaggregated"]):
+        return _first_token(a)
+    return _alone(a) if key == "ttft_alone" else _token(a, key)
+
+
+_PRICES = {"cost": money.output_price, "price.input": money.input_price, "price.cached": money.cached_price, "all_in": money.all_in, "bill": money.bill, "hour": money.hour, "all_hour": money.all_hour,
+           "bought.flops": lambda a: money.bought(a, "flops"), "bought.bytes": lambda a: money.bought(a, "bytes"), "even.rate": lambda a: money.even(a, "rate"), "even.share": lambda a: money.even(a, "share"),
+           "energy.output": money.output_energy, "energy.input": money.input_energy, "energy.all_in": money.all_energy, "energy.watts": money.watts, "energy.rest": money.rest,
+           "per_joule.flops": lambda a: money.per_joule(a, "flops"), "per_joule.bytes": lambda a: money.per_joule(a, "bytes")}
+_SERVICE = {"per_chip": service.per_chip, "requests": service.requests, "sustained": service.sustained, "sustained_per_chip": service.sustained_per_chip, "served": service.served, "arrivals": service.arrivals,
+            "mixed": service.mixed, "pool": service.pool, "plain": service.plain, "draft": service.draft, "accepted": service.accepted, "speedup": service.speedup}
+
+
+# ---- two questions ---------------------------------------------------------------------------------------------
+
+# What two questions are held against each other by: the figure, how it is written, whether more of it is better.
+_FIGURES = {
+    "ttft": (lambda a: a.serving("ttft_s"), s_, False), "ttft_alone": (lambda a: a.serving("ttft_alone_s"), s_, False), "tpot": (lambda a: a.serving("tpot_s"), s_, False),
+    "total": (lambda a: a.serving("tokens_per_s"), format_number, True), "per_chip": (lambda a: a.serving("tokens_per_s_per_device"), format_number, True),
+    "sustained": (service.sustained_rate, format_number, True), "sustained_per_chip": (lambda a: service.sustained_rate(a) / service.sustained_chips(a), format_number, True),
+    "served": (service.served_rate, format_number, True), "cost": (lambda a: a.of(a.report["cost"], "usd_per_million_output_tokens"), money.dollars, False),
+    "all_in": (lambda a: a.of(a.report["cost"], "usd_per_million_output_tokens_all_in"), money.dollars, False), "bill": (money.bill_of, money.dollars, False),
+    "energy.all_in": (money.joules_all_in, lambda v: format_quantity(v, "J"), False), "memory": (lambda a: a.report["memory"]["total_bytes"], b_, False),
+    "chip_memory": (lambda a: _chip_memory(a.report), b_, False), "max_batch": (lambda a: a.report["memory"]["max_batch"], whole, True),
+}
+_ALWAYS = ("memory", "chip_memory", "max_batch")
+
+
+def differs(r: Resolved, than: Resolved) -> list:
+    """What one question changes of another, field by field: [{"field", "value"}], values written out, what "auto" became included; "" is none.
+
+    >>> from roofline.scenario import Scenario, resolve
+    >>> differs(resolve(Scenario(batch=64, devices=2)), resolve(Scenario()))
+    [{'field': 'devices', 'value': '2'}, {'field': 'tp', 'value': '2'}, {'field': 'batch', 'value': '64'}]
+    """
+    settled = lambda x: {f.name: getattr(x.scenario, f.name) for f in fields(x.scenario)} | {"weights": getattr(x.weights, "name", str(x.weights)), "activations": x.activations.name, "kv": x.kv.name, **{k: getattr(x.layout, k) for k in ("devices", "tp", "pp", "ep", "dp")}}
+    new, old = settled(r), settled(than)
+    found = []
+    for name, value in new.items():
+        if value == old[name] or name in ("read_as", "peak_format"):
+            continue
+        if name in ("model", "config") and any(row["field"] == "model" for row in found):
+            continue
+        found.append({"field": "model", "value": r.arch.name or r.arch.id} if name in ("model", "config") else {"field": name, "value": _written(name, value, r)})
+    return found
+
+
+def _written(name: str, value, r: Resolved) -> str:
+    """A field's value as a reader writes it."""
+    if name in ("hardware", "prefill_hardware"):
+        return r.chip.name if name == "hardware" else value and load(value).name
+    if name == "draft_model":
+        return r.drafter.name or r.drafter.id if r.drafter else value
+    if name in ("weights", "activations", "kv"):
+        return format_label(value)
+    if isinstance(value, bool) or value is None or isinstance(value, str):
+        return "" if value is None else str(value).lower() if isinstance(value, bool) else value
+    unit = {"bandwidth": "B/s", "link": "B/s", "network": "B/s", "host": "B/s", "memory": "B", "overhead": "B", "peak": "FLOP/s"}.get(name)
+    return format_quantity(value, unit) if unit else whole(value) if isinstance(value, int) else format_number(value)
+
+
+def _beside(now: Asked, then: Asked, key: str, how: str) -> list:
+    """How this question's figure compares with another's."""
+    read, write, more = _FIGURES[key]
+    value = lambda a: read(a) if a.timed or key in _ALWAYS else None
+    after, before = value(now), value(then)
+    if not after or not before:
+        return [step("head.beside"), step("beside.none")]
+    told = {"before": write(before), "after": write(after)}
+    if how == "ratio":
+        return [step("head.beside"), step("beside.ratio", {"before": key}, **told, result=times_(after / before))]
+    better = after / before if more else before / after
+    return [step("head.beside"), step("beside.more" if more else "beside.less", {"before": key}, **told, ratio=format_number(better, 4), result=gain(better))]
 
 
 def _operator(report: dict, key: str, r: Resolved) -> list:
@@ -72,21 +178,21 @@ def _p(value) -> str:
 # ---- times ------------------------------------------------------------------------------------------------------------
 
 
-def _first_token(report: dict, r: Resolved) -> list:
+def _first_token(a: Asked) -> list:
     """TTFT: the prefill of the batch, or of one prompt on chips of its own with the way of its cache."""
-    serving, s = report["serving"], r.scenario
+    report, r, serving, s = a.report, a.r, a.report["serving"], a.r.scenario
     pools = serving["disaggregated"]
     if pools:
         r = prefill_side(r)
     w = Working(r, "prefill")
-    steps = [step("head.work"), step("work.prefill", prompts=whole(w.p.sequences), new=whole(w.p.new_tokens), tokens=whole(w.p.tokens)), *w.work(), step("head.limit"), *w.limit()]
-    likely, took, _ = w.expected()
+    steps = [*_read(w), step("head.limit"), *w.limit()]
+    likely, took, _ = w.expected() if a.basis != "limit" else ([], None, None)
     if likely:
         likely.insert(0, step("head.expected"))
     if not pools:
-        if s.batch > 1:
+        if s.batch > 1 and not a.basis:
             alone = serving["expected_ttft_alone_s"]
-            likely.append(step("alone" if alone else "alone.limit", limit=s_(serving["ttft_alone_s"]), tokens=whole(w.p.new_tokens), **({"expected": s_(alone)} if alone else {})))
+            likely.append(step("alone" if alone else "alone.limit", {"expected" if alone else "limit": "ttft_alone"}, limit=s_(serving["ttft_alone_s"]), tokens=whole(w.p.new_tokens), **({"expected": s_(alone)} if alone else {})))
         return steps + likely
     decode = load(s.hardware) if s.hardware != "custom" else None
     wire = pool_wire(r.chip, decode, s.network) if decode else float("inf")
@@ -99,20 +205,48 @@ def _first_token(report: dict, r: Resolved) -> list:
     return steps
 
 
-def _token(report: dict, r: Resolved, key: str) -> list:
+def _read(w: Working) -> list:
+    """The work of reading prompts."""
+    return [step("head.work"), step("work.prefill", prompts=whole(w.p.sequences), new=whole(w.p.new_tokens), tokens=whole(w.p.tokens)), *w.work()]
+
+
+def _alone(a: Asked) -> list:
+    """TTFT of a prompt that comes by itself."""
+    w = Working(a.r, "prefill", sequences=1.0)
+    likely = w.expected()[0] if a.likely else []
+    return [*_read(w), step("head.limit"), *w.limit(), *([step("head.expected"), *likely] if likely else [])]
+
+
+def _phase(r: Resolved, name: str) -> list:
+    """The least time of a whole phase."""
+    w = Working(r, name)
+    return [*(_read(w) if name == "prefill" else [step("head.work"), *w.work()]), step("head.limit"), *w.limit()]
+
+
+def _group(r: Resolved, name: str, group: str) -> list:
+    """The least time of the operators of one group, one by one."""
+    w = Working(r, name)
+    rows = [(i, op, max(roof.op_parts(op, w.roofs, r.layout.tp, w.stages))) for i, op in enumerate(w.ops) if op.group == group]
+    if not rows:
+        raise InputError("operator group", group, f"is not in this pass; it has {', '.join(dict.fromkeys(op.group for op in w.ops))}")
+    return [*(step("group.operator", {"result": f"op.{name}.{i}"}, name=op.name, result=s_(took)) for i, op, took in rows if took), step("group.sum", group=group, result=s_(sum(took for _, _, took in rows)))]
+
+
+def _token(a: Asked, key: str) -> list:
     """TPOT and the rates that follow from it, at the limit and then as expected."""
+    report, r = a.report, a.r
     serving, s, w = report["serving"], r.scenario, Working(r, "decode")
     steps = [step("head.work"), *_fed(report, r), *w.work(), step("head.limit"), *w.limit()]
     spec = serving["speculation"]
     if spec:
         shared = {"tokens": format_number(spec["tokens_per_step"])}
         drafting = lambda total: {"each": s_(total / s.draft), "drafts": str(s.draft), "draft": s_(total)}
-        steps += [step("accepted", acceptance=format_number(s.acceptance), fed=str(s.draft + 1), result=shared["tokens"]),
+        steps += [step("accepted", acceptance=format_number(s.acceptance), fed=str(s.draft + 1), result=shared["tokens"]) if s.acceptance < 1 else step("accepted.all", fed=str(s.draft + 1), result=shared["tokens"]),
                   step("speculation", verify=s_(spec["verify_s"]), **drafting(spec["draft_s"]), **shared, result=s_(serving["tpot_s"]))]
     rate = lambda prefix="": _rates(report, key, prefix)
     steps += rate()
     likely, took, _ = w.expected()
-    if took is None or serving["expected_tpot_s"] is None:
+    if took is None or serving["expected_tpot_s"] is None or a.basis == "limit":
         return steps
     steps += [step("head.expected"), *likely]
     if spec:
@@ -222,7 +356,7 @@ def _room(report: dict, r: Resolved, key: str) -> list:
     return [*steps, step("room.max_context", room=b_(room), batch=whole(together), sequence=b_(room / together), result=whole(found))]
 
 
-# ---- counts, the place on the chart, money ---------------------------------------------------------------------------------
+# ---- counts, the place on the chart ---------------------------------------------------------------------------------
 
 
 def _ridge(report: dict, _r) -> list:
@@ -266,72 +400,22 @@ def _place(report: dict, r: Resolved, what: str, name: str) -> list:
             step("intensity.ridge", ridge=format_number(report["hardware"]["ridge_flops_per_byte"]), bound=told(phase))]
 
 
-def _chip_hour(report: dict):
-    """What the bill takes for an hour of one chip [USD/h], power and purchase included; None if nobody says."""
-    total = report["cost"]["usd_per_hour"]
-    return None if total is None else total / report["layout"]["devices"]
+def _chip_memory(report: dict) -> float:
+    return report["memory"]["total_bytes"] / (report["layout"]["tp"] * report["layout"]["pp"])
 
 
-def _cost(report: dict, _r) -> list:
-    price, serving, money = _chip_hour(report), report["serving"], report["cost"]
-    if price is None:
-        return [step("cost.unknown")]
-    if serving["tokens_per_s"] is None or money["usd_per_million_output_tokens"] is None:
-        return [step("untimed")]
-    each = {"price": format_number(price), "chips": str(report["layout"]["devices"])}
-    steps = [step("cost", **each, rate=format_number(serving["tokens_per_s"]), result=f"${format_number(money['usd_per_million_output_tokens'])}")]
-    if money.get("expected_usd_per_million_output_tokens") is not None:
-        steps.append(step("expected.cost", **each, rate=format_number(serving["expected_tokens_per_s"]), result=f"${format_number(money['expected_usd_per_million_output_tokens'])}"))
-    return steps
+def _each_memory(report: dict, _r) -> list:
+    """Memory in use on each chip."""
+    return [step("memory.each", {"total": "memory"}, total=b_(report["memory"]["total_bytes"]), chips=str(report["layout"]["tp"] * report["layout"]["pp"]), result=b_(_chip_memory(report)))]
 
 
-_COUNTS = {"ridge": _ridge, "bytes": _bytes, "flops": _flops, "utilisation": _utilisation, "weights": _weights, "kv_token": _kv_token, "memory": _memory, "cost": _cost,
+def _memory_share(report: dict, r: Resolved) -> list:
+    """The share of memory in use."""
+    mem = report["memory"]
+    if not mem["available_bytes"]:
+        return [step("room.unknown")]
+    return [_available(report, r), step("memory.share", {"total": "memory"}, total=b_(mem["total_bytes"]), available=b_(mem["available_bytes"]), result=percent(mem["total_bytes"] / mem["available_bytes"], 3))]
+
+
+_COUNTS = {"ridge": _ridge, "bytes": _bytes, "flops": _flops, "utilisation": _utilisation, "weights": _weights, "kv_token": _kv_token, "memory": _memory, "memory_share": _memory_share, "chip_memory": _each_memory,
            "max_batch": lambda report, r: _room(report, r, "max_batch"), "max_context": lambda report, r: _room(report, r, "max_context")}
-
-
-# ---- constants -----------------------------------------------------------------------------------------------------------
-
-
-def _constants(report: dict, key: str, r: Resolved) -> list:
-    """The figures of the chip, the model and the fit that the steps used, each with source, date and grade."""
-    s, h, timed = r.scenario, report["hardware"], report["serving"]["tpot_s"] is not None
-    side = prefill_side(r) if key == "ttft" and s.prefill_hardware and timed else r
-    rows = []
-    if key in TIMES or key in ("ridge", "utilisation") or "." in key:
-        w = Working(side, "prefill" if key == "ttft" or "prefill" in key else "decode")
-        rows.append(_of_chip(side, "bandwidth", format_quantity(side.chip.bandwidth_bytes_per_s, "B/s"), "bandwidth_gbs", s.bandwidth if side is r else None))
-        used = {op.roof for op in w.ops if op.group != "collective" and op.roof != "vector" and op.flops} if key != "ridge" else {side.compute}
-        for name in sorted({side.chip.roof_of(x) for x in used}, key=lambda pair: -pair[1]):
-            rows.append(_of_chip(side, f"peak {format_label(name[0])}", format_quantity(name[1], "FLOP/s"), name[0], s.peak if side is r and s.peak_format == name[0] else None))
-        if key != "ridge" and any(op.link_bytes for op in w.ops):
-            if side.chip.link_bytes_per_s:
-                rows.append(_of_chip(side, side.chip.link or "link", format_quantity(side.chip.link_bytes_per_s, "B/s"), "link_gbs", s.link if side is r else None))
-            if any(op.network_bytes for op in w.ops):
-                fabric = side.fabric
-                rows.append(_row("network", format_quantity(fabric.network_bytes_per_s, "B/s"), GIVEN if s.network else fabric.network_source, "" if s.network else side.chip.retrieved, "" if s.network else "C"))
-        if w.parts["host"]:
-            rows.append(_of_chip(side, "host", format_quantity(w.roofs.host, "B/s"), "pcie", s.host))
-        if (key in TIMES or key.startswith("op.")) and timed:
-            e = report["expectation"] or {}
-            rows += [_row(name, value, e.get("basis", ""), "", "fit" if e.get("points") else "") for name, value in reached(side, w)]
-    if key in ("memory", "max_batch", "max_context") and h["memory_bytes"] is not None:
-        rows.append(_of_chip(r, "memory", b_(h["memory_bytes"]), "memory_gb", s.memory))
-    if key == "cost" and _chip_hour(report) is not None:
-        source = report["cost"]["source"]
-        listed = source == h["price_source"]  # else the user gave it
-        rows.append(_row("price", f"${format_number(_chip_hour(report))}/h", source, r.chip.retrieved if listed else "", "C" if listed else ""))
-    known, day = catalogue.grade(r.arch.id)
-    rows.append(_row(report["model"]["name"], count(report["model"]["parameters"]["total"]), report["model"]["source"] or GIVEN, day, known))
-    return rows
-
-
-def _row(name: str, value: str, source: str, date: str = "", grade: str = "", url: str = "", unsure: bool = False) -> dict:
-    return {"name": name, "value": value, "source": source, "url": url, "date": date, "grade": grade, "unsure": unsure}
-
-
-def _of_chip(r: Resolved, name: str, value: str, field: str, given) -> dict:
-    """A figure of the chip, or of the question where it is typed over the chip's."""
-    if given is not None:
-        return _row(name, value, GIVEN)
-    c = r.chip
-    return _row(name, value, c.source, str(c.retrieved or ""), c.grade, c.url, field in c.unverified)

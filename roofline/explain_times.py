@@ -5,6 +5,8 @@ Every step is {"key", "values"}, as in `explain`: what stands in a step is enoug
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from . import calibration, roof
 from .flips import roofs_for
 from .operators import Pass
@@ -32,18 +34,52 @@ def f_(value) -> str:
     return format_quantity(value, "FLOP")
 
 
-def step(key: str, **values) -> dict:
-    """One step of a working."""
-    return {"key": key, "values": values}
+def step(key: str, opens: dict | None = None, **values) -> dict:
+    """One step of a working. opens: of some of the values, the key of the working that they open in turn."""
+    return {"key": key, "values": values} | ({"opens": opens} if opens else {})
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question whose figures are worked out: a Report's dict, the scenario it answers, and whether the figure is meant "limit" or
+    "expected" (which is the limit where nothing is expected); "" is both, where a working has room for both."""
+
+    report: dict
+    r: Resolved
+    basis: str = ""
+
+    @property
+    def timed(self) -> bool:
+        """Whether the model runs, so that there are times."""
+        return self.report["serving"]["tpot_s"] is not None
+
+    @property
+    def likely(self) -> bool:
+        """Whether figures are meant as expected."""
+        return self.basis != "limit" and self.report["serving"]["expected_tpot_s"] is not None
+
+    def of(self, part: dict, name: str):
+        """A figure of a part of the report: as expected where that is meant, else at the limit."""
+        value = part.get("expected_" + name) if self.likely else None
+        return part[name] if value is None else value
+
+    def serving(self, name: str):
+        """A figure of `serving`."""
+        return self.of(self.report["serving"], name)
 
 
 class Working:
-    """One phase of a resolved scenario taken apart. name: "prefill" or "decode"; sequences: of the prefill, if not the batch."""
+    """One phase of a resolved scenario taken apart. name: "prefill" or "decode"; sequences: of the prefill, if not the batch.
 
-    def __init__(self, r: Resolved, name: str, sequences: float | None = None):
+    p: another pass, or several that share a step; ops: other operators than the model's own in it; name then says whose limit is told.
+    """
+
+    def __init__(self, r: Resolved, name: str, sequences: float | None = None, p=None, ops=None):
         s, layout = r.scenario, r.layout
         self.r, self.name, self.decodes = r, name, name == "decode"
-        if self.decodes:
+        if p is not None:
+            self.p = p
+        elif self.decodes:
             self.p = decode_pass(s, layout, s.draft + 1)
         elif sequences is None:
             self.p = prefill_pass(s, layout)
@@ -51,10 +87,10 @@ class Working:
             self.p = Pass(sequences=sequences, new_tokens=1.0 * (s.prompt - s.cached), start=1.0 * s.cached, pool=layout.pool)
         # A decode step is a round for each micro-batch, and the times are those of one; in prefill all stages compute at once.
         self.rounds = min(layout.pp, s.batch) if self.decodes else 1
-        self.stages = 1 if self.decodes else layout.pp
+        self.stages = layout.pp if name == "prefill" else 1
         self.chips = layout.tp * self.stages
         self.roofs = roofs_for(r)
-        self.ops = operators_of(r, self.p)
+        self.ops = ops or operators_of(r, self.p)
         self.parts = dict(zip(roof.PARTS, roof.limit_parts(self.ops, self.roofs, layout, self.stages), strict=True))
         self.limit_s = max(self.parts.values())
 

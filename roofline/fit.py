@@ -425,11 +425,12 @@ def _coverage(cases, judged, measured, unseen, alien, parts):
     return inside
 
 
-def to_toml(result) -> str:
-    """The text of data/calibration.toml."""
+def to_toml(result, day: str) -> str:
+    """The text of data/calibration.toml. day: of the fit, as 2026-11-30."""
     lines = ["# Written by `roofline calibrate` from data/measurements.csv and data/kernels.csv; do not edit.",
              "# parameters: shifts on a log or logit scale, by parameter and level (see calibration.PARAMETERS); bands: 10th and 90th percentile",
-             "# (wider where groups are few) of measured / expected on groups never seen in the fit, and rows; statistics: errors on groups (model x chip x format) never seen."]
+             "# (wider where groups are few) of measured / expected on groups never seen in the fit, and rows; statistics: errors on groups (model x chip x format) never seen.",
+             "# fitted: the day of the fit.", f'fitted = "{day}"']
     quote = lambda key: key if key.replace("_", "").replace("-", "").isalnum() else f'"{key}"'
     for level, counts in result["rows"].items():
         lines += ["", f"[rows.{level}]", *(f"{quote(k)} = {v}" for k, v in counts.items())]

@@ -31,7 +31,7 @@ def draft_seconds(r: Resolved, p: Pass, roofs: roof.Roofs, plain_s: float):
     """Least time of one drafting step [s]: the draft model's own step, or the MTP layer's share of the model's."""
     if r.drafter is None:
         return plain_s * mtp_share(r.arch)
-    return roof.longest(roof.limit_parts(_draft_operators(r, p), roofs, r.layout))
+    return roof.longest(roof.limit_parts(draft_operators(r, p), roofs, r.layout))
 
 
 def drafting_expected(r: Resolved, p: Pass, roofs: roof.Roofs, e, draft_s, stretch):
@@ -39,10 +39,11 @@ def drafting_expected(r: Resolved, p: Pass, roofs: roof.Roofs, e, draft_s, stret
     an MTP layer's is that of a layer of the model, so it stretches as the model's step does."""
     if r.drafter is None:
         return draft_s * stretch
-    return maximum(draft_s, calibration.expected_time(_draft_operators(r, p), roofs, r.layout, e, p, calibration.rounds_of(e, p)))
+    return maximum(draft_s, calibration.expected_time(draft_operators(r, p), roofs, r.layout, e, p, calibration.rounds_of(e, p)))
 
 
-def _draft_operators(r: Resolved, p: Pass) -> tuple:
+def draft_operators(r: Resolved, p: Pass) -> tuple:
+    """The operators of one step of the draft model."""
     weights = r.drafter.quantization or _bf16()
     return forward(r.drafter, p, weights=weights, kv=r.kv, compute="bf16", attention_compute=attention_format(r), fused=r.scenario.fused)
 
@@ -109,18 +110,22 @@ def serve(r: Resolved, prefill: Phase, decode: Phase, plain_limit_s, roofs: roof
 
 def _mixed(r: Resolved, roofs: roof.Roofs) -> dict:
     """A step that carries a chunk of one prompt and the decodes of the batch; TTFT is then chunks x step."""
+    piece, decodes, chunk, steps = mixed_passes(r)
+    both = roof.limit_parts(operators_of(r, (piece, decodes)), roofs, r.layout)
+    alone = roof.limit_parts(operators_of(r, decodes), roofs, r.layout)
+    pure = roof.limit_parts(operators_of(r, piece), roofs, r.layout)
+    return {"chunk": chunk, "step_s": max(both), "bound": max(zip(both, roof.PARTS, strict=True))[1], "decode_only_step_s": max(alone), "chunk_only_step_s": max(pure),
+            "saved_s": max(alone) + max(pure) - max(both), "steps_per_prompt": steps, "ttft_s": steps * max(both), "tpot_while_prefilling_s": max(both)}
+
+
+def mixed_passes(r: Resolved) -> tuple:
+    """(a chunk of one prompt, the decodes it rides with: Passes; tokens of the chunk, chunks of a prompt)."""
     s = r.scenario
     new = s.prompt - s.cached
     chunk = min(s.chunk, new)
     # Over a prompt the chunk sees on average the first half of it.
     piece = Pass(sequences=1.0, new_tokens=float(chunk), start=float(s.cached + max(0, new - chunk) / 2), sampled=chunk / new, pool=r.layout.pool)
-    decodes = decode_pass(s, r.layout, s.draft + 1)
-    both = roof.limit_parts(operators_of(r, (piece, decodes)), roofs, r.layout)
-    alone = roof.limit_parts(operators_of(r, decodes), roofs, r.layout)
-    pure = roof.limit_parts(operators_of(r, piece), roofs, r.layout)
-    steps = -(-new // chunk)
-    return {"chunk": chunk, "step_s": max(both), "bound": max(zip(both, roof.PARTS, strict=True))[1], "decode_only_step_s": max(alone), "chunk_only_step_s": max(pure),
-            "saved_s": max(alone) + max(pure) - max(both), "steps_per_prompt": steps, "ttft_s": steps * max(both), "tpot_while_prefilling_s": max(both)}
+    return piece, decode_pass(s, r.layout, s.draft + 1), chunk, -(-new // chunk)
 
 
 def _arrivals(r: Resolved, roofs: roof.Roofs, e, max_batch, tokens: float) -> dict:
@@ -129,7 +134,20 @@ def _arrivals(r: Resolved, roofs: roof.Roofs, e, max_batch, tokens: float) -> di
     At the limits, and as `expected` at what an engine reaches (None without an expectation). A prefill pool of its own is left out.
     """
     s, layout = r.scenario, r.layout
-    ceiling = max_batch or s.batch
+    read, step, ceiling = arriving(r, roofs, e, max_batch, tokens)
+    found = [None if p is None else serving.queue(s.rate / layout.dp, p, lambda batch, which=i: step(batch)[which], ceiling, s.output) for i, p in enumerate(read)]
+    for state in filter(None, found):
+        state["capacity_per_s"] *= layout.dp
+    return {"rate_per_s": s.rate, "max_batch": ceiling, "basis": "an estimate at the limits: random arrivals, equal requests, prompts first and read together where several wait (M/D/1), and a wait for a place where the batch is full"} | found[0] | {"expected": found[1]}
+
+
+def arriving(r: Resolved, roofs: roof.Roofs, e, max_batch, tokens: float) -> tuple:
+    """What requests that arrive meet in a replica, each at the limit and as expected (None without an expectation e).
+
+    (what prompts take: `serving.Prompts` of both; step(batch) -> time per token of a running batch, of both [s]; places in the batch).
+    tokens: what a decode step yields to a request.
+    """
+    s, layout = r.scenario, r.layout
 
     @lru_cache(maxsize=None)
     def step(batch):
@@ -151,10 +169,7 @@ def _arrivals(r: Resolved, roofs: roof.Roofs, e, max_batch, tokens: float) -> di
     most = together(s)
     alone, crowd = (times(r, replace(one, sequences=n), roofs, e, layout.pp)[1:] for n in (1.0, most))
     read = [None if t is None else serving.Prompts(alone_s=t, share_s=c / most, most=most) for t, c in zip(alone, crowd, strict=True)]
-    found = [None if p is None else serving.queue(s.rate / layout.dp, p, lambda batch, which=i: step(batch)[which], ceiling, s.output) for i, p in enumerate(read)]
-    for state in filter(None, found):
-        state["capacity_per_s"] *= layout.dp
-    return {"rate_per_s": s.rate, "max_batch": ceiling, "basis": "an estimate at the limits: random arrivals, equal requests, prompts first and read together where several wait (M/D/1), and a wait for a place where the batch is full"} | found[0] | {"expected": found[1]}
+    return read, step, max_batch or s.batch
 
 
 def lone_prefill(q: Resolved, s, roofs: roof.Roofs):

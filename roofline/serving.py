@@ -163,9 +163,8 @@ def capacity_of(prompts, step_s, max_batch, steps) -> float:
 def queue(rate, prompts, step_of, max_batch, output) -> dict:
     """One replica under random arrivals: what it can take, where it settles and how long requests wait (an estimate).
 
-    Arguments as in `steady_state`. capacity_per_s: see `capacity_of`. TTFT is the time of the prompt and of those read with it, and three
-    waits: for the prompts before them (`md1_wait`, `wait_quantile`), for what is left of the step that runs (half of one,
-    where one runs), and for a place in the batch (`place_wait`, place_wait_s). e2e adds the steps. All None if it cannot keep up.
+    Arguments as in `steady_state`. capacity_per_s: see `capacity_of`. TTFT is the time of the prompt and of those read with it, and
+    three waits, see `Waits`. e2e adds the steps. All None if it cannot keep up.
     """
     prompts = prompts if isinstance(prompts, Prompts) else Prompts(alone_s=prompts, share_s=prompts)
     steps = max(output - 1, 0)
@@ -173,23 +172,57 @@ def queue(rate, prompts, step_of, max_batch, output) -> dict:
     base = {"capacity_per_s": capacity_of(prompts, step_of(float(max_batch)), max_batch, steps), "stable": state is not None, "prefill_s": prompts.alone_s}
     if state is None:
         return base | dict.fromkeys(("batch", "utilisation", "prefill_share", "tpot_s", "ttft_mean_s", "ttft_p50_s", "ttft_p90_s", "ttft_p99_s", "e2e_mean_s", "place_wait_s"))
+    w = waits(rate, prompts, step_of, max_batch, output, state)
+    tail = {f"ttft_p{q}_s": w.own_s + max(w.late(q / 100)) for q in (50, 90, 99)}  # the waits rarely meet
+    mean = w.own_s + w.queue_s + w.step_s / 2 + w.place_s
+    return base | state | tail | {"ttft_mean_s": mean, "e2e_mean_s": mean + (state["tpot_s"] or 0.0) * steps, "place_wait_s": w.place_s}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waits:
+    """What the first token of a request waits for in a service that has settled [s].
+
+    own_s: its prompt and the `count` that are read with it. queue_s: for the prompts before them, on average (`md1_wait`, of prompts
+    of each_s at `rate`; those that all go with the next pass wait for half of the running one, longest_s / 2). step_s: a step that
+    runs, half of which is left on average, times the share of time that one runs. place_s: for a place in the batch, on average over
+    all requests, of which a share `chance` find it full (`place_wait`, at the load `full` of a full batch).
+    """
+
+    rate: float
+    count: float
+    each_s: float
+    own_s: float
+    queue_s: float
+    longest_s: float
+    step_s: float
+    chance: float
+    full: float
+    place_s: float
+
+    def late(self, share: float) -> tuple:
+        """What a request waits at a share of the requests, 0 to 1, for each of the three: (running step, prompts before, place) [s]."""
+        place = self.place_s / self.chance * math.log(self.chance / (1 - share)) if self.chance > 1 - share else 0.0
+        return share * self.step_s, min(wait_quantile(self.rate, self.each_s, share), share * self.longest_s), place
+
+
+def waits(rate, prompts, step_of, max_batch, output, state: dict) -> Waits:
+    """The `Waits` of a service at the state that `steady_state` found; the other arguments are the same."""
+    steps = max(output - 1, 0)
     here = step_of(max(1.0, state["batch"])) if steps else 0.0
     each, (a, b) = prompts.each_s(rate, here), prompts.parts()
     count = prompts.gathered(rate, here)
     own = a + b * count
     longest = own if count < prompts.most else math.inf  # prompts that all go with the next pass wait for the running one, and no longer
-    wait, step, chance, place = min(md1_wait(rate, each), longest / 2), 0.0, 0.0, 0.0
+    wait, step, chance, full, place = min(md1_wait(rate, each), longest / 2), 0.0, 0.0, 0.0, 0.0
     if steps:
         free, settled = 1.0 - state["prefill_share"], state["batch"]
         nodes = sorted({1.0, max(1.0, settled / 2), max(1.0, settled), max(1.0, (settled + max_batch) / 2), float(max_batch)})
         took = [step_of(n) for n in nodes]
         load = lambda n, s: rate * steps * s / (1.0 - rate * prompts.each_s(rate, s)) / n
+        full = load(max_batch, took[-1])
         chance, place = place_wait(rate, lambda n: load(n, _between(nodes, took, n)), max_batch)
         step = free * (1.0 - math.exp(-settled)) * here  # of a running one, times the share of time that one runs
-    late = lambda q: max(min(wait_quantile(rate, each, q), q * longest), place / chance * math.log(chance / (1 - q)) if chance > 1 - q else 0.0)
-    tail = {f"ttft_p{q}_s": own + max(q / 100 * step, late(q / 100)) for q in (50, 90, 99)}  # the waits rarely meet
-    mean = own + wait + step / 2 + place
-    return base | state | tail | {"ttft_mean_s": mean, "e2e_mean_s": mean + (state["tpot_s"] or 0.0) * steps, "place_wait_s": place}
+    return Waits(rate=rate, count=count, each_s=each, own_s=own, queue_s=wait, longest_s=longest, step_s=step, chance=chance, full=full, place_s=place)
 
 
 def _between(xs: list, ys: list, x: float) -> float:

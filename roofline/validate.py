@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+from datetime import date
 from pathlib import Path
 from statistics import median
 
@@ -203,7 +204,7 @@ def _calibrate(args):
     result, _ = fit.calibrate(lambda line: print(line, file=sys.stderr, flush=True))
     target = Path(args.output) if args.output else Path(__file__).with_name("data") / "calibration.toml"
     try:
-        target.write_text(fit.to_toml(result), "utf-8")
+        target.write_text(fit.to_toml(result, date.today().isoformat()), "utf-8")
     except OSError as error:
         raise InputError("output", str(target), f"cannot be written: {error.strerror or error}") from None
     calibration.fitted.cache_clear()

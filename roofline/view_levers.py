@@ -26,7 +26,7 @@ def shown(scenario: Scenario, goal: str = "tpot") -> dict:
     used = view.levers({"goal": goal, "levers": found["in_use"], "flips": found["flips"]})["rows"]
     return answer | {
         "chart": chart(scenario, answer["rows"], found["levers"], "prefill" if goal == "ttft" else "decode"),
-        "in_use": [{k: row[k] for k in ("id", "title", "gain", "good")} for row in used],
+        "in_use": [{k: row[k] for k in ("id", "title", "change", "gain", "good")} for row in used],
     }
 
 

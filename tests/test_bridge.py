@@ -175,8 +175,11 @@ def test_every_word_the_page_needs_is_there_in_both_languages():
     later = set(json.loads((SITE / "i18n" / "views-en.json").read_text("utf-8")))  # of what is loaded on demand, such as the workings
     assert not used - set(english) - {key for key in later if key.startswith("explain.")}
     keys = set(english) | later
-    for key in bridge.working.KEYS:
-        assert {f"figure.{key}", f"figure.{key}.gloss"} <= keys
+    script = (SITE / "js" / "views" / "working.mjs").read_text("utf-8")
+    titles = dict((a or b, c) for a, b, c in re.findall(r"""(?:"([\w.]+)"|\b(\w+)): "([\w.]+)\"""", script[script.index("const TITLES"): script.index("});")]))
+    for key in bridge.working.KEYS:  # a name of its own, that of a row of a view, or that of what it is a part of
+        assert titles.get(key, f"figure.{key}") in keys or f"figure.{key.split('.')[0]}" in keys, key
+    assert set(titles) <= set(bridge.working.KEYS)
     fields = re.findall(r'name: "(\w+)"', (SITE / "js" / "fields.mjs").read_text("utf-8"))
     assert {f"field.{f}" for f in fields} <= keys
     for form in (bridge.DEFAULT, {"model": "deepseek-v3", "hardware": "h200-sxm", "devices": "8", "draft": "2"}, {"model": "llama-3.1-405b", "hardware": "rtx-4090"}):

@@ -56,8 +56,15 @@ export function mark(role) {
   return shape ? h("svg", { class: `mark ${role}`, viewBox: "0 0 12 12", width: 11, height: 11, "aria-hidden": "true" }, shape) : null;
 }
 
-/** A number that opens its working (explain.mjs). @param {string} key @param {string} text @param {string} [title] */
-export const number = (key, text, title) => h("button", { type: "button", class: "explain num", dataset: { explain: key }, title: title ?? null }, text);
+/** Of which question a number is, where it is not that of the form (explain.mjs). @type {WeakMap<Element, any>} */
+export const ofQuestion = new WeakMap();
+
+/** A number that opens its working (explain.mjs). @param {string} key @param {string} text @param {string} [title] @param {any} [of] */
+export function number(key, text, title, of) {
+  const made = h("button", { type: "button", class: "explain num", dataset: { explain: key }, title: title ?? null }, text);
+  if (of) ofQuestion.set(made, of);
+  return made;
+}
 
 let toastTimer = 0;
 /** What is open says the same in another language: the toast, and the dialog by being opened anew. */

@@ -1,36 +1,45 @@
 // @ts-check
-// The working of a figure: formula, this scenario's values, and the constants with their sources. Its words come with the first one opened.
+// Numbers that open their working. The working itself (views/working.mjs) and its words come with the first one opened.
 
-import { h, sheet } from "./dom.mjs";
-import { cite, named, point, rich, say, t } from "./i18n.mjs";
-import { viewWords } from "./lazy.mjs";
-import { table } from "./tabs.mjs";
+import { h, number, ofQuestion, sheet } from "./dom.mjs";
+import { has, rich, say, t } from "./i18n.mjs";
+import { lazyPart } from "./lazy.mjs";
 
-/** Every element made by `number` opens its working. @param {any} page */
+/**
+ * Of which question a number is, where that is not simply the form's: its form; basis "limit" or "expected"; than: the question it is
+ * told to differ from; how: held against that one's figure as a "gain" or a "ratio"; title: what the number is called where it stands.
+ * @typedef {{form?: Record<string, string>, basis?: string, than?: Record<string, string>, how?: string, title?: string}} Of
+ */
+
+/** Every element made by `number` opens its working; in a table the arrow keys lead from number to number. @param {any} page */
 export function explainOnClick(page) {
+  const found = (/** @type {Event} */ event) => /** @type {any} */ (event.target)?.closest?.("[data-explain]");
   document.addEventListener("click", (event) => {
-    const key = /** @type {any} */ (event.target)?.closest?.("[data-explain]")?.dataset.explain;
-    if (key) openExplanation(page, key);
+    const button = found(event);
+    if (button) openExplanation(page, button.dataset.explain, ofQuestion.get(button));
+  });
+  document.addEventListener("keydown", (event) => {
+    const [down, right] = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key] ?? [0, 0], cell = found(event)?.closest("tbody > tr > *");
+    if (!cell || (!down && !right) || event.altKey || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    const rows = [...cell.parentElement.parentElement.rows];
+    let row = rows.indexOf(cell.parentElement), column = cell.cellIndex, next = null;
+    do { row += down; column += right; next = rows[row]?.cells[column]?.querySelector(".explain"); } while (!next && rows[row]?.cells[column]);
+    next?.focus();
   });
 }
 
-/** @param {any} page @param {string} key */
-export async function openExplanation(page, key) {
-  const place = h("div", {}, h("p", { class: "hint" }, t("waiting")));
-  const name = key.startsWith("op.") ? "op" : key;
-  sheet(() => openExplanation(page, key), t(`figure.${name}`), h("p", {}, t(`figure.${name}.gloss`)), place);
+/** A number with a working; one that is not known has none. @param {string | undefined} key @param {string} text @param {Of | (() => Promise<Of>)} [of] */
+export const worked = (key, text, of) => (key && text && text !== "–" ? number(key, text, t("figure.open"), of) : text);
+
+/** @param {any} page @param {string} key @param {Of | (() => Promise<Of>)} [of] @param {{name: string, go: () => void}} [back] to the working it was opened from */
+export async function openExplanation(page, key, of = {}, back) {
+  const place = h("div", {}, h("p", { class: "hint" }, t("waiting"))), name = `figure.${key.split(".")[0] === "op" ? "op" : key}`;
+  sheet(() => openExplanation(page, key, of, back), has(name) ? t(name) : t("figure.open"), place);
   try {
-    const [{ steps, constants }] = await Promise.all([page.engine.ask("explain", { form: page.state.form, key }), viewWords(page.engine.build)]);
-    place.replaceChildren(
-      h("ol", { class: "steps" }, steps.map((/** @type {any} */ s) => h("li", { class: s.key.startsWith("head.") ? "head" : null }, ...rich(`explain.${s.key}`, Object.fromEntries(Object.entries(s.values).map(([k, v]) => [k, h("span", { class: "num" }, ["bound", "group", "kind"].includes(k) ? named(k, String(v)) : String(v))])))))),
-      h("h3", {}, t("explain.constants")),
-      table({
-        caption: t("explain.constants"), rows: constants, columns: [{ key: "name", label: t("explain.name") }, { key: "value", label: t("explain.value"), num: true }, { key: "source", label: t("fact.source") }, { key: "grade", label: t("fact.grade") }],
-        cell: (row, column) => (column === "source" ? h("span", {}, row.url ? h("a", { href: row.url, rel: "noopener noreferrer", target: "_blank" }, cite(row.source || row.url)) : row.source === "given" ? t("explain.given") : cite(row.source || "–"), row.date ? [point(","), h("span", { class: "num" }, row.date)] : "")
-          : column === "name" ? (row.name.startsWith("peak ") ? t("fact.peak", { format: row.name.slice(5) }) : named("fact", row.name)) : column === "grade" ? `${named("grade", row.grade) || "–"}${row.unsure ? ` (${t("explain.unsure")})` : ""}` : row[column]),
-      }),
-      h("p", { class: "hint" }, t("explain.grades")));
+    const { working } = await lazyPart(page.engine.build, "working");
+    await working(page, place, key, of, back);
   } catch (error) {
-    place.replaceChildren(h("p", { class: "error" }, say(/** @type {Error} */ (error).message)));
+    place.replaceChildren(h("p", { class: "error" }, ...rich("view.failed", { why: say(/** @type {Error} */ (error).message) })));
   }
 }

@@ -4,6 +4,7 @@
 import { bound } from "./answer.mjs";
 import { Chart } from "./charts.mjs";
 import { h, fill } from "./dom.mjs";
+import { worked } from "./explain.mjs";
 import { named, point, rich, say, t, turning } from "./i18n.mjs";
 import { PRESETS, presetOf } from "./presets.mjs";
 import { segmented, table } from "./tabs.mjs";
@@ -30,19 +31,20 @@ const AXES = ["batch", "prompt", "devices"], SCALES = ["log", "linear"];
 /** @param {Page} page */
 export function sweepTab(page) {
   const { state } = page, of = (/** @type {string} */ name, /** @type {string[]} */ choices) => { const said = state.page[`sweep.${name}`]; return choices.includes(said) ? said : choices[0]; };
-  let axis = "batch", scale = "log", held = /** @type {any} */ (null);
+  let axis = "batch", scale = "log", held = /** @type {any} */ (null), asked = state.form;
   const turned = turning();
   /** Each scale has its own figure, embedded when it is first wanted. @type {Record<string, {box: HTMLElement, chart: Chart | null, soon: Promise<void> | null}>} */
   const drawings = Object.fromEntries(["log", "linear"].map((id) => [id, { chart: null, soon: null, box: h("div", { id: id === "log" ? "sweep" : "sweep-linear", class: "plot short", role: "img", "aria-labelledby": "sweep-finding" }) }]));
   const finding = h("p", { id: "sweep-finding", class: "caption" }, t("waiting")), rows = h("div"), top = h("div", { class: "panel-top" });
 
-  async function draw(/** @type {any} */ result) {
+  async function draw(/** @type {any} */ result, /** @type {Record<string, string>} */ form) {
     held = result;
+    asked = form;
     const fitting = result.rows.filter((/** @type {any} */ r) => r.fits), here = result.rows.find((/** @type {any} */ r) => r.here);
     fill(finding, ...rich(`sweep.${axis}`), point(""), h("span", {}, fitting.length < result.rows.length ? t("sweep.unfit", { n: result.rows.length - fitting.length }) : ""));
     fill(rows, table({ caption: t(`sweep.axis.${axis}`), rows: result.rows.map((/** @type {any} */ r) => ({ ...r, ...r.text, className: r.here ? "here" : "" })),
       columns: [{ key: "label", label: t(`sweep.axis.${axis}`), num: true }, { key: "bound", label: t("op.bound") }, { key: "user", label: t("figure.user"), num: true }, { key: "total", label: t("figure.total"), num: true }, { key: "ttft", label: t("figure.ttft"), num: true }, { key: "tpot", label: t("figure.tpot"), num: true }, { key: "utilisation", label: t("row.compute"), num: true }, { key: "memory", label: t("figure.memory"), num: true }],
-      cell: (row, key) => (key === "bound" ? bound(row.fits ? row.bound : "misfit") : key === "label" ? h("button", { type: "button", class: "link num", onclick: () => page.state.set({ [axis]: String(row.x) }) }, row.label) : row[key] ?? "–") }));
+      cell: (row, key) => (key === "bound" ? bound(row.fits ? row.bound : "misfit") : key === "label" ? h("button", { type: "button", class: "link num", onclick: () => page.state.set({ [axis]: String(row.x) }) }, row.label) : worked(key, row[key] ?? "–", { form: { ...form, [axis]: String(row.x), ...(axis === "devices" ? { tp: "", dp: "" } : {}) }, basis: "limit" })) }));
     const drawing = drawings[scale], { box } = drawing;
     for (const each of Object.values(drawings)) each.box.hidden = each !== drawing;
     const chart = (drawing.chart ??= new Chart(box, scale === "log" ? page.figures.sweep : page.figures.sweep_linear, scale === "log" ? "sweep" : "sweep_linear"));
@@ -72,13 +74,17 @@ export function sweepTab(page) {
     const boxes = Object.values(drawings).map(({ box }) => box);
     if (!panel.contains(boxes[0])) fill(panel, top, h("figure", { class: "chart" }, boxes, h("figcaption", {}, finding)), rows);
     if (turned()) {
-      if (held?.axis === axis) draw(held);
+      if (held?.axis === axis) draw(held, asked);
       else { fill(finding, t("waiting")); fill(rows); }
     }
-    study(page, panel, "sweep", { form: page.state.form, axis }, draw);
+    const form = state.form;
+    study(page, panel, "sweep", { form, axis }, (result) => draw(result, form));
   };
   return { id: "sweep", open };
 }
+
+/** Which working a row of Compare opens. */
+const COMPARED = /** @type {Record<string, string>} */ ({ ttft_s: "ttft", tpot_s: "tpot", tokens_per_s: "total", tokens_per_s_per_device: "per_chip", usd_per_million_output_tokens: "cost", total_bytes: "memory", max_batch: "max_batch" });
 
 /** @param {Page} page */
 export function compareTab(page) {
@@ -123,16 +129,19 @@ export function compareTab(page) {
     };
     if (said() !== written) return read(panel);
     if (!pinned) return fill(panel, wrong && h("p", { class: "error" }, say(wrong)), h("p", {}, t("compare.empty")), h("div", { class: "row" }, h("button", { type: "button", class: "solid", onclick: pin }, t("compare.pin"))));
-    const held = pinned, show = (/** @type {any} */ result) => fill(panel,
+    const held = pinned, form = state.form, sides = /** @type {Record<string, import("./explain.mjs").Of>} */ ({ a: { form: held, basis: "expected", than: form }, b: { form, basis: "expected" }, ratio: { form, basis: "expected", than: held, how: "ratio" } });
+    /** A phase's limits, which are worked out alike on both sides. @param {string} key @param {string} side @param {string} text */
+    const least = (key, side, text) => worked(key, text, { ...sides[side], basis: "limit" });
+    const show = (/** @type {any} */ result) => fill(panel,
       h("div", { class: "panel-top" }, h("button", { type: "button", class: "quiet", onclick: pin }, t("compare.again")), h("button", { type: "button", class: "quiet", onclick: () => state.replace(held, { push: true }) }, t("compare.back")), h("button", { type: "button", class: "quiet", onclick: () => { pinned = null; write(""); open(panel); } }, t("compare.stop"))),
       h("dl", { class: "sides" }, [["a", name], ["b", page.describe()]].map(([side, text]) => h("div", {}, h("dt", {}, t(`compare.${side}`)), h("dd", {}, text)))),
-      table({ caption: t("tab.compare"), rows: result.rows, columns: [{ key: "key", label: t(`compare.times.${page.latest().view.time.decode?.basis ?? "limit"}`) }, { key: "a", label: t("compare.a"), num: true }, { key: "b", label: t("compare.b"), num: true }, { key: "ratio", label: t("compare.ratio"), num: true }], cell: (row, key) => (key === "key" ? t(`compare.${row.key}`) : row[key]) }),
-      result.phases.map((/** @type {any} */ p) => [h("h3", {}, t(`phase.${p.phase}`), " ", h("small", {}, t("time.limit"))), table({ caption: t(`phase.${p.phase}`), rows: [{ group: "", total: true, a: p.a, b: p.b }, ...p.groups], columns: [{ key: "group", label: t("op.group") }, { key: "a", label: t("compare.a"), num: true }, { key: "b", label: t("compare.b"), num: true }], cell: (row, key) => (key === "group" ? (row.total ? t("compare.whole") : named("group", row.group)) : row[key]) })]));
+      table({ caption: t("tab.compare"), rows: result.rows, columns: [{ key: "key", label: t(`compare.times.${page.latest().view.time.decode?.basis ?? "limit"}`) }, { key: "a", label: t("compare.a"), num: true }, { key: "b", label: t("compare.b"), num: true }, { key: "ratio", label: t("compare.ratio"), num: true }], cell: (row, key) => (key === "key" ? t(`compare.${row.key}`) : worked(COMPARED[row.key], row[key], sides[key])) }),
+      result.phases.map((/** @type {any} */ p) => [h("h3", {}, t(`phase.${p.phase}`), " ", h("small", {}, t("time.limit"))), table({ caption: t(`phase.${p.phase}`), rows: [{ group: "", total: true, a: p.a, b: p.b }, ...p.groups], columns: [{ key: "group", label: t("op.group") }, { key: "a", label: t("compare.a"), num: true }, { key: "b", label: t("compare.b"), num: true }], cell: (row, key) => (key === "group" ? (row.total ? t("compare.whole") : named("group", row.group)) : least(row.total ? `phase.${p.phase}` : `group.${p.phase}.${row.group}`, key, row[key])) })]));
     if (turned()) {
       name = page.describe(held);
       if (last?.held === held) show(last.result);
     }
-    study(page, panel, "compare", { a: held, b: state.form }, (result) => { last = { held, result }; show(result); });
+    study(page, panel, "compare", { a: held, b: form }, (result) => { last = { held, result }; show(result); });
     return panel;
   };
   return { id: "compare", open };

@@ -191,12 +191,21 @@ def _catalogue(_params: dict) -> dict:
 
 
 def _explain(params: dict) -> dict:
-    """{form, key} -> the working of one figure."""
-    key = params.get("key")
+    """{form, key, basis, than, how} -> the working of one figure, and what the form changes of `than`; how: beside that one's figure too."""
+    key, basis, how = params.get("key"), params.get("basis") or "", params.get("how") or ""
     if not working.known(key):
         raise InputError("figure", key, f"must be one of {', '.join(working.KEYS)}")
+    if basis not in working.BASES or how not in ("", "gain", "ratio"):
+        raise InputError("basis", basis or how, "must be limit or expected, beside a gain or a ratio")
     r = resolve(scenario_of(params.get("form", {})))
-    return working.explain(evaluate(r).to_dict(), key, r)
+    try:
+        than = resolve(scenario_of(params["than"])) if params.get("than") else None
+    except InputError:
+        if how:
+            raise
+        than = None  # the form has gone on to a question that cannot be: what differs from it is not said
+    found = working.explain(evaluate(r).to_dict(), key, r, basis, (evaluate(than).to_dict(), than) if how and than else None, how if than else "")
+    return found | {"differs": working.differs(r, than) if than else []}
 
 
 def _levers(params: dict) -> dict:
@@ -367,7 +376,7 @@ def warm() -> None:
              ("link", {"form": form}), ("from_link", {"fragment": Scenario(model="pasted", config=config).to_fragment()}), ("sweep", {"form": form}),
              ("sweep", {"form": form, "axis": "devices", "trail": True}), ("levers", {"form": form}), ("levers", {"form": form, "chart": True}), ("layouts", {"form": form}), ("compare", {"a": form, "b": form | {"batch": "64"}}),
              ("evaluate", {"form": form | {"draft": "3", "rate": "1", "chunk": "512", "prefill_hardware": "h100-sxm"}}),
-             ("learn", {"form": form, "knob": {"field": "hardware", "values": ["h100-sxm"]}}), *(("serving", {"form": form | {"model": "deepseek-v3", "draft": "2", "rate": "1", "chunk": "512", "prefill_hardware": "h100-sxm"}, "part": part}) for part in view_serving.PARTS), ("queue", {"form": form}), ("export", {"form": form}), ("ping", {}), *(("explain", {"form": form, "key": key}) for key in (*working.KEYS, "op.decode.0")), ("nonsense", {})]
+             ("learn", {"form": form, "knob": {"field": "hardware", "values": ["h100-sxm"]}}), *(("serving", {"form": form | {"model": "deepseek-v3", "draft": "2", "rate": "1", "chunk": "512", "prefill_hardware": "h100-sxm"}, "part": part}) for part in view_serving.PARTS), ("queue", {"form": form}), ("export", {"form": form}), ("ping", {}), *(("explain", {"form": form | {"rate": "1", "chunk": "512", "draft": "2", "prefill_hardware": "h100-sxm"}, "key": key, "than": form}) for key in (*working.KEYS, "op.decode.0", "group.decode.mlp")), ("explain", {"form": form | {"batch": "8"}, "key": "bill", "than": form, "how": "gain"}), ("nonsense", {})]
     for method, params in calls:
         answer = json.loads(handle(_dump({"v": PROTOCOL, "id": 0, "method": method, "params": params})))
         if not answer["ok"] and answer["error"]["kind"] == "bug":

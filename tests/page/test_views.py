@@ -332,7 +332,7 @@ def test_a_design_space_is_tried_and_its_winner_opened(fresh, site):
     until(page, f"document.querySelectorAll('#panel-explore .best tbody tr').length === {many}", timeout=20_000)
     page.fill("#explore-filter", "h200")
     until(page, "document.querySelectorAll('#panel-explore .best tbody tr').length === 1")
-    page.locator("#panel-explore .best tbody button").click()
+    page.locator("#panel-explore .best tbody .link").click()
     until(page, "roofline.state.form.hardware === 'h200-sxm' && roofline.state.form.tp === '2'", timeout=20_000)
     assert "H200" in sentence(page)
 

@@ -18,7 +18,8 @@ const GOALS = ["cost", "latency", "throughput", "ttft-alone", "energy"];
 export function view(page) {
   const { state, engine } = page, step = newest(engine), swing = newest(engine);
   const asks = form(page, () => (part === "fleet" ? sizing.update() : search())), sizing = fleet(page, asks, (name, value) => state.keep(name, value), (asking) => { fill(problem); return through("fleet", asking); }), able = capability({ ...page, redraw: () => open(panel) });
-  const shown = found(page, { open: openScenario, csv: async () => (await engine.ask("explore", { ...asked, do: "csv" })).csv, choose: (cell) => { keep("x.cell", cell ? String(cell) : ""); search(); } });
+  const formAt = async (/** @type {number[]} */ at) => (await engine.ask("explore", { ...asked, do: "open", at })).form;
+  const shown = found(page, { open: openScenario, form: formAt, csv: async () => (await engine.ask("explore", { ...asked, do: "csv" })).csv, choose: (cell) => { keep("x.cell", cell ? String(cell) : ""); search(); } });
   const progress = h("progress", { max: "1", value: 0 }), said = h("span", { class: "hint", role: "status" });
   const stopper = h("button", { type: "button", class: "chip", onclick: () => stop() }), bar = h("div", { class: "trying", hidden: true }, progress, said, stopper);
   const problem = h("p", { class: "error", role: "alert" }), bars = h("div");
@@ -88,8 +89,7 @@ export function view(page) {
 
   /** @param {number[]} at */
   async function openScenario(at) {
-    const { form: wanted } = await engine.ask("explore", { ...asked, do: "open", at });
-    state.replace(wanted, { push: true });
+    state.replace(await formAt(at), { push: true });
     document.getElementById("answer")?.scrollIntoView({ block: "start" });
   }
 

@@ -3,20 +3,23 @@
 
 import { bound } from "../answer.mjs";
 import { fill, h } from "../dom.mjs";
+import { worked } from "../explain.mjs";
 import { phrases, rich, say, t } from "../i18n.mjs";
 import { table } from "../tabs.mjs";
 import { facts, figure, save } from "./common.mjs";
 import { Curve, around } from "./curve.mjs";
 
 const COLUMNS = ["cost", "user", "tpot", "ttft_alone", "throughput", "per_hour", "energy", "memory"];
+/** Which working each figure opens. */
+const WORKING = /** @type {Record<string, string>} */ ({ cost: "all_in", user: "user", tpot: "tpot", ttft_alone: "ttft_alone", throughput: "served", per_hour: "all_hour", energy: "energy.all_in", memory: "memory_share" });
 /** What an objective says already. */
 const SAID = /** @type {Record<string, string>} */ ({ cost: "cost", throughput: "throughput", latency: "tpot", "ttft-alone": "ttft_alone", energy: "energy" });
 
 /**
  * @param {any} page
- * @param {{open: (at: number[]) => void, csv: () => Promise<string>, choose: (cell: number) => void}} acts
+ * @param {{open: (at: number[]) => void, csv: () => Promise<string>, choose: (cell: number) => void, form: (at: number[]) => Promise<Record<string, string>>}} acts form: of a configuration
  */
-export function found(page, { open, csv, choose }) {
+export function found(page, { open, csv, choose, form }) {
   const chart = figure("explore-front", ""), curve = new Curve(page, chart.box, "front");
   const place = h("div", { class: "found" }), rows = h("div"), why = h("div"), one = h("div", { class: "picked", "aria-live": "polite" });
   /** @type {any} */ let answer = null;
@@ -28,6 +31,13 @@ export function found(page, { open, csv, choose }) {
   const num = (/** @type {any} */ v) => h("span", { class: "num" }, String(v));
   /** A configuration's name, which opens it in the calculator. @param {string} title @param {number[]} at */
   const opener = (title, at) => h("button", { type: "button", class: "link wide", title: t("explore.open"), "aria-label": `${t("explore.open")}: ${phrases(title)}`, onclick: () => open(at) }, phrases(title));
+  /** A figure of a configuration opens its working there. @param {string} key @param {string} text @param {number[]} at */
+  const figureOf = (key, text, at) => {
+    const { basis, question, rows: [best] } = answer;
+    return worked(key === "over" || key === "goal" ? WORKING[SAID[question.objective]] : WORKING[key], text, async () => ({ form: await form(at), basis, ...(key === "over" ? { than: await form(best.at), how: "ratio" } : {}) }));
+  };
+  /** The figure that the search went for. @param {any} row */
+  const goalOf = (row) => figureOf("goal", row.text.goal, row.at);
   const headed = (/** @type {string} */ text) => h("span", { class: "sr" }, text);
 
   /** @param {any} now */
@@ -59,9 +69,9 @@ export function found(page, { open, csv, choose }) {
   /** The best configuration, its figures and the one after it. */
   function winner() {
     const [best, next] = answer.rows, text = best.text, keys = ["user", "tpot", "ttft_alone", "throughput", "cost", "per_hour", "energy"].filter((k) => k !== SAID[answer.question.objective] && text[k] !== "–");
-    return [h("p", { class: "lead" }, ...rich(`explore.best.${answer.question.objective}`, { title: h("strong", {}, phrases(text.title)), goal: h("strong", { class: "num" }, text.goal) })),
-      facts([...keys.map((k) => /** @type {[any, any]} */ ([t(`explore.column.${k}`), text[k]])), [t("op.bound"), bound(best.bound)]]),
-      h("p", { class: "next" }, h("button", { type: "button", class: "solid", onclick: () => open(best.at) }, t("explore.open")), next ? h("span", {}, ...rich("explore.next", { title: phrases(next.text.title), goal: num(next.text.goal), over: num(next.text.over) })) : null)];
+    return [h("p", { class: "lead" }, ...rich(`explore.best.${answer.question.objective}`, { title: h("strong", {}, phrases(text.title)), goal: h("strong", { class: "num" }, goalOf(best)) })),
+      facts([...keys.map((k) => /** @type {[any, any]} */ ([t(`explore.column.${k}`), figureOf(k, text[k], best.at)])), [t("op.bound"), bound(best.bound)]]),
+      h("p", { class: "next" }, h("button", { type: "button", class: "solid", onclick: () => open(best.at) }, t("explore.open")), next ? h("span", {}, ...rich("explore.next", { title: phrases(next.text.title), goal: h("span", { class: "num" }, goalOf(next)), over: figureOf("over", next.text.over, next.at) })) : null)];
   }
 
   function draw() {
@@ -94,7 +104,7 @@ export function found(page, { open, csv, choose }) {
     fill(one, many ? h("p", { class: "hint" }, t("explore.brushed", { n: some.length }), " ", h("button", { type: "button", class: "link", onclick: unpick }, t("explore.unbrush")))
       : some.length ? h("p", {}, opener(some[0].title, some[0].at), " ", t("explore.tip", some[0])) : answer.points.length ? h("p", { class: "hint" }, t("explore.pick")) : null);
     if (!answer.rows.length) return fill(rows);
-    if (many) return fill(rows, table({ caption: t("explore.brushed", { n: some.length }), rows: some, columns: [{ key: "title", label: t("explore.title") }, { key: "user", label: t("explore.column.user"), num: true }, { key: "throughput", label: t("explore.column.throughput"), num: true }], cell: (row, k) => (k === "title" ? opener(row.title, row.at) : row[k]) }));
+    if (many) return fill(rows, table({ caption: t("explore.brushed", { n: some.length }), rows: some, columns: [{ key: "title", label: t("explore.title") }, { key: "user", label: t("explore.column.user"), num: true }, { key: "throughput", label: t("explore.column.throughput"), num: true }], cell: (row, k) => (k === "title" ? opener(row.title, row.at) : figureOf(k, row[k], row.at)) }));
     if (!rows.querySelector("#explore-filter")) fill(rows, h("h3", {}, t("explore.best")), h("div", { class: "row end" }, h("div", { class: "field" }, h("label", { for: "explore-filter" }, t("explore.filter")), h("input", { id: "explore-filter", type: "text", value: wanted, oninput: (/** @type {any} */ e) => { wanted = e.target.value; showBest(); } })), h("button", { type: "button", class: "chip", id: "explore-csv", onclick: async () => save("roofline-explore.csv", await csv(), "text/csv") }, t("explore.csv"))), h("div", { class: "best" }));
     showBest();
   }
@@ -106,7 +116,7 @@ export function found(page, { open, csv, choose }) {
     const keys = ["title", ...COLUMNS, "over"];
     fill(/** @type {Element} */ (rows.querySelector(".best")), table({ caption: t("explore.best"), rows: shown, sorted: { by: keys.indexOf(order), up }, onsort: (by) => { up = keys[by] === order ? !up : !["user", "throughput"].includes(keys[by]); order = keys[by]; showBest(); },
       columns: keys.flatMap((k, i) => [{ key: k, label: t(`explore.column.${k}`), num: k !== "title", sort: i }, ...(i ? [] : [{ key: "bound", label: t("op.bound"), num: false, sort: undefined }])]),
-      cell: (row, k) => (k === "bound" ? bound(row.bound) : k === "title" ? opener(row.text.title, row.at) : row.text[k]) }));
+      cell: (row, k) => (k === "bound" ? bound(row.bound) : k === "title" ? opener(row.text.title, row.at) : figureOf(k, row.text[k], row.at)) }));
   }
 
   /** Why chips are absent, with a field to find one. */

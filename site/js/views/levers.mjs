@@ -3,21 +3,24 @@
 
 import { bound } from "../answer.mjs";
 import { debounce, fill, h, toast } from "../dom.mjs";
+import { worked } from "../explain.mjs";
 import { named, phrases, point, rich, say, t } from "../i18n.mjs";
 import { segmented, table } from "../tabs.mjs";
 import { failed, figure, newest } from "./common.mjs";
 import { Curve, apart, roomOf } from "./curve.mjs";
 
+/** Which working a gain of each goal opens. */
+const WORKING = /** @type {Record<string, string>} */ ({ tpot: "tpot", ttft: "ttft", throughput: "sustained", per_chip: "sustained_per_chip", cost: "bill", memory: "chip_memory" });
 const GOALS = ["tpot", "ttft", "throughput", "per_chip", "cost", "memory"];
 
 /** @param {any} page */
 export function view(page) {
   const { state, engine } = page, ask = newest(engine), chart = figure("levers-chart", ""), curve = new Curve(page, chart.box, "arrows"), place = h("div");
   /** @type {HTMLElement} */ let panel;
-  let goal = GOALS[0], held = /** @type {any} */ (null);
+  let goal = GOALS[0], held = /** @type {any} */ (null), asked = state.form; // the last answer, and its question
 
   const attempt = (/** @type {any} */ row) => { state.set(row.change, { push: true }); toast(() => t("applied", { what: phrases(row.title) }), () => t("undo"), () => state.undo()); };
-  const gain = (/** @type {any} */ row, /** @type {string} */ key) => h("span", { class: row.good[key] > 0 ? "better" : row.good[key] < 0 ? "worse" : "" }, row.gain[key]);
+  const gain = (/** @type {any} */ row, /** @type {string} */ key) => h("span", { class: row.good[key] > 0 ? "better" : row.good[key] < 0 ? "worse" : "" }, worked(WORKING[key], row.gain[key], { form: { ...asked, ...row.change }, than: asked, how: "gain", basis: "expected" }));
 
   /** @param {any} result */
   function show(result) {
@@ -62,6 +65,7 @@ export function view(page) {
       const result = await ask("levers", { form, goal, chart: true });
       if (!result || panel.hidden || form !== state.form || wanted !== goal) return;
       panel.classList.remove("busy");
+      asked = form;
       show(result);
     } catch (error) {
       panel.classList.remove("busy");

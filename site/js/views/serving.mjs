@@ -4,10 +4,24 @@
 
 import { bound } from "../answer.mjs";
 import { debounce, fill, h, toast } from "../dom.mjs";
+import { worked } from "../explain.mjs";
 import { cite, named, point, rich, say, t, turning } from "../i18n.mjs";
 import { segmented, table } from "../tabs.mjs";
 import { bar, failed, fields, figure, facts, newest, partOf } from "./common.mjs";
 import { Curve, apart, around } from "./curve.mjs";
+
+/** Which working a number opens, by the words and the key of its row. */
+const WORKING = /** @type {Record<string, Record<string, string>>} */ ({
+  "serving.figure": { ttft_s: "ttft", tpot_s: "tpot", tokens_per_s_per_user: "user", tokens_per_s: "total", tokens_per_s_per_device: "per_chip", requests_per_s: "requests" },
+  money: { usd_per_million_input_tokens: "price.input", usd_per_million_cached_input_tokens: "price.cached", usd_per_million_output_tokens: "cost", usd_per_million_output_tokens_all_in: "all_in" },
+  "serving.pool": { ttft: "ttft" },
+  told: { utilisation: "arrivals.utilisation", capacity: "arrivals.capacity", batch: "arrivals.batch", prefill_share: "arrivals.prefill_share" },
+  drafts: { speedup: "speedup", tokens: "accepted", draft: "draft", plain: "plain", tpot: "tpot", verify: "phase.decode" },
+  pools: { prefill_instances: "pool.ratio", decode_instances: "pool.ratio", chips: "pool.chips" }, even: { rate: "even.rate", share: "even.share" }, energy: { output: "energy.output", watts: "energy.watts" },
+});
+/** The rest are named alike. */
+const NAMED = /** @type {Record<string, string>} */ ({ "serving.wait": "arrivals", "serving.mixed": "mixed", "serving.pool": "pool" });
+const workingOf = (/** @type {string} */ words, /** @type {string} */ key) => WORKING[words]?.[key] ?? (NAMED[words] ? `${NAMED[words]}.${key}` : "");
 
 /** @param {any} page */
 export function view(page) {
@@ -16,7 +30,7 @@ export function view(page) {
   const places = /** @type {Record<string, any>} */ ({}), charts = /** @type {Record<string, any>} */ ({});
   /** @type {HTMLElement} */ let panel;
   /** @type {any} */ let bound_fields;
-  let part = "load", goal = "throughput";
+  let part = "load", goal = "throughput", asked = state.form; // the question of the answer on show
   /** The last answer of each part, and the queue's: said at once where the language changes. */
   const held = /** @type {Record<string, any>} */ ({}), turned = turning();
 
@@ -29,13 +43,15 @@ export function view(page) {
   };
   const num = (/** @type {any} */ value) => h("span", { class: "num" }, String(value));
   const nums = (/** @type {any} */ values) => Object.fromEntries(Object.entries(values ?? {}).filter(([, v]) => typeof v !== "object").map(([k, v]) => [k, num(v)]));
+  /** Numbers of a sentence that open their working. @param {any} values @param {string} words @param {string} [basis] */
+  const opening = (values, words, basis = "expected") => ({ ...nums(values), ...Object.fromEntries(Object.entries(WORKING[words]).filter(([k]) => values[k] !== undefined && !(k.endsWith("_instances") && values[k] === "1")).map(([k, key]) => [k, worked(key, String(values[k]), { form: asked, basis })])) });
   const section = (/** @type {string} */ id, /** @type {any[]} */ ...content) => h("section", { class: "piece", id: `serving-${id}-section` }, h("h3", {}, t(`serving.${id}`)), content);
   const twoColumns = (/** @type {any[]} */ rows, /** @type {string} */ prefix, /** @type {string} */ caption, gloss = true) => {
     const expected = rows.some((r) => r.expected !== "–");
     return table({ caption, rows, columns: [{ key: "key", label: h("span", { class: "sr" }, t("serving.name")) }, { key: "limit", label: t("at_most"), num: true }, ...(expected ? [{ key: "expected", label: t("row.expected"), num: true }] : [])],
-      cell: (row, key) => (key === "key" ? h("span", { class: "wide" }, ...rich(`${prefix}.${row.key}`), gloss && h("small", { class: "block" }, t(`${prefix}.${row.key}.gloss`))) : row[key]) });
+      cell: (row, key) => (key === "key" ? h("span", { class: "wide" }, ...rich(`${prefix}.${row.key}`), gloss && h("small", { class: "block" }, t(`${prefix}.${row.key}.gloss`))) : worked(workingOf(prefix, row.key), row[key], { form: asked, basis: key })) });
   };
-  const small = (/** @type {any[]} */ rows, /** @type {string} */ prefix) => facts(rows.map((r) => [h("span", {}, ...rich(`${prefix}.${r.key}`)), r.value]));
+  const small = (/** @type {any[]} */ rows, /** @type {string} */ prefix) => facts(rows.map((r) => [h("span", {}, ...rich(`${prefix}.${r.key}`)), worked(workingOf(prefix, r.key), r.value, { form: asked, basis: "limit" })]));
 
   // What stands still is built once per opening, so that a field keeps its focus while answers come in.
   const BUILD = /** @type {Record<string, () => any>} */ ({
@@ -56,17 +72,17 @@ export function view(page) {
     load(r) {
       fill(places.figures, r.timed ? null : h("p", { class: "hint" }, t("serving.untimed")), twoColumns(r.figures, "serving.figure", t("serving.figures")));
       const a = r.arrivals;
-      fill(places.arrivals, !a ? null : !a.stable ? h("p", { class: "error" }, ...rich("serving.arrivals.unstable", nums(a)))
-        : [h("p", {}, ...rich("serving.arrivals.told", nums(a))), twoColumns(a.rows, "serving.wait", t("serving.arrivals"), false)]);
+      fill(places.arrivals, !a ? null : !a.stable ? h("p", { class: "error" }, ...rich("serving.arrivals.unstable", opening(a, "told")))
+        : [h("p", {}, ...rich("serving.arrivals.told", opening(a, "told"))), twoColumns(a.rows, "serving.wait", t("serving.arrivals"), false)]);
       fill(places.mixed, r.mixed ? [h("p", {}, ...rich("serving.mixed.told", { ...nums(r.mixed), bound: bound(r.mixed.bound, false) })), small(r.mixed.rows, "serving.mixed")] : null);
       const s = r.speculation, e = s?.expected;
-      fill(places.speculation, s ? [h("p", {}, ...rich(s.pays ? "serving.speculation.pays" : "serving.speculation.loses", nums(s))), e ? h("p", {}, ...rich(e.pays ? "serving.speculation.expected.pays" : "serving.speculation.expected.loses", nums(e))) : null,
+      fill(places.speculation, s ? [h("p", {}, ...rich(s.pays ? "serving.speculation.pays" : "serving.speculation.loses", opening(s, "drafts", "limit"))), e ? h("p", {}, ...rich(e.pays ? "serving.speculation.expected.pays" : "serving.speculation.expected.loses", { ...opening(e, "drafts"), verify: num(e.verify) })) : null,
         h("p", { class: "hint" }, ...rich("serving.speculation.assumed", nums({ acceptance: s.acceptance, fed: s.fed }))),
         table({ caption: t("serving.speculation"), rows: s.rows.map((/** @type {any} */ row) => ({ ...row, className: row.here ? "here" : "" })), columns: [{ key: "batch", label: t("field.batch"), num: true }, { key: "speedup", label: t("serving.speculation.speed"), num: true }, ...(e ? [{ key: "expected", label: t("serving.speculation.speed.expected"), num: true }] : [])],
-          cell: (row, key) => (key === "batch" ? row.batch : h("span", { class: row[key === "speedup" ? "pays" : "expected_pays"] ? "better" : "worse" }, row[key])) })]
+          cell: (row, key) => (key === "batch" ? row.batch : h("span", { class: row[key === "speedup" ? "pays" : "expected_pays"] ? "better" : "worse" }, worked("speedup", row[key], { form: { ...asked, batch: row.batch.replaceAll(",", ""), rate: "", chunk: "" }, basis: key === "speedup" ? "limit" : "expected" }))) })]
         : h("button", { type: "button", class: "quiet", onclick: () => attempt({ draft: "4" }, () => t("field.draft")) }, t("serving.speculation.try")));
       const p = r.pools;
-      fill(places.pools, !p ? null : [h("p", {}, ...rich(p.fits ? "serving.pools.told" : "serving.pools.misfit", { ...nums(p), hardware: page.question.nameOf("chips", p.hardware) })), p.fits ? small(p.rows, "serving.pool") : null]);
+      fill(places.pools, !p ? null : [h("p", {}, ...rich(p.fits ? "serving.pools.told" : "serving.pools.misfit", { ...opening(p, "pools", "limit"), hardware: page.question.nameOf("chips", p.hardware) })), p.fits ? small(p.rows, "serving.pool") : null]);
       charts.queue.whole.hidden = !r.timed;
       queueSoon();
     },
@@ -82,14 +98,14 @@ export function view(page) {
       const m = r.money, e = r.energy;
       document.getElementById("v-usd_per_hour")?.setAttribute("placeholder", m.price);
       fill(places.money, m.rows.length ? twoColumns(m.rows, "money", t("serving.money")) : h("p", { class: "hint" }, t(m.known ? "serving.untimed" : "explain.cost.unknown")),
-        h("div", { class: "two-tables" }, facts([[t("money.per_hour"), m.per_hour], [t("money.flops"), m.flops], [t("money.bytes"), m.bytes]]),
-          m.even ? h("p", {}, ...rich(m.even.reachable ? "money.even" : "money.never", nums(m.even))) : h("p", { class: "hint" }, t("money.even.hint"))),
+        h("div", { class: "two-tables" }, facts([[t("money.per_hour"), worked("hour", m.per_hour, { form: asked })], [t("money.flops"), worked("bought.flops", m.flops, { form: asked })], [t("money.bytes"), worked("bought.bytes", m.bytes, { form: asked })]]),
+          m.even ? h("p", {}, ...rich(m.even.reachable ? "money.even" : "money.never", opening(m.even, "even"))) : h("p", { class: "hint" }, t("money.even.hint"))),
         m.source ? h("p", { class: "hint" }, t("fact.source"), point(":"), m.source === "given" ? t("money.given") : cite(m.source)) : null);
-      fill(places.energy, !e.known ? h("p", { class: "hint" }, t("energy.unknown")) : [h("p", {}, ...rich("energy.told", nums(e))), bar(e.parts, (key) => t(`energy.${key}`), "energy"),
+      fill(places.energy, !e.known ? h("p", { class: "hint" }, t("energy.unknown")) : [h("p", {}, ...rich("energy.told", opening(e, "energy"))), bar(e.parts, (key) => t(`energy.${key}`), "energy"),
         h("div", { class: "two-tables" }, table({ caption: t("serving.energy"), rows: e.parts, columns: [{ key: "key", label: t("memory.part") }, { key: "text", label: t("energy.per_token"), num: true }, { key: "share", label: t("op.share"), num: true }],
-          cell: (row, key) => (key === "key" ? h("span", {}, h("i", { class: `swatch energy-${row.key}`, "aria-hidden": "true" }), " ", t(`energy.${row.key}`)) : row[key]) }),
-        facts([[t("energy.input"), e.input], [t("energy.watts"), e.watts], [t("energy.flops"), e.flops], [t("energy.bytes"), e.bytes], [t("energy.pj"), `${e.pj_per_byte} pJ/B`]])),
-        table({ caption: t("energy.groups"), rows: e.groups, columns: [{ key: "group", label: t("op.group") }, { key: "dram", label: t("energy.dram"), num: true }, { key: "compute", label: t("energy.compute"), num: true }], cell: (row, key) => (key === "group" ? named("group", row.group) : row[key]) }),
+          cell: (row, key) => (key === "key" ? h("span", {}, h("i", { class: `swatch energy-${row.key}`, "aria-hidden": "true" }), " ", t(`energy.${row.key}`)) : key === "text" ? worked(`energy.${row.key}`, row.text, { form: asked, basis: "expected" }) : row[key]) }),
+        facts([[t("energy.input"), worked("energy.input", e.input, { form: asked, basis: "expected" })], [t("energy.watts"), worked("energy.watts", e.watts, { form: asked })], [t("energy.flops"), worked("per_joule.flops", e.flops, { form: asked })], [t("energy.bytes"), worked("per_joule.bytes", e.bytes, { form: asked })], [t("energy.pj"), `${e.pj_per_byte} pJ/B`]])),
+        table({ caption: t("energy.groups"), rows: e.groups, columns: [{ key: "group", label: t("op.group") }, { key: "dram", label: t("energy.dram"), num: true }, { key: "compute", label: t("energy.compute"), num: true }], cell: (row, key) => (key === "group" ? named("group", row.group) : worked(`energy.${key}.${row.group}`, row[key], { form: asked })) }),
         h("p", { class: "hint" }, t("fact.source"), point(":"), [e.dram_source, e.compute_source].filter(Boolean).flatMap((text, i) => [i ? point(";") : "", cite(text)]))]);
     },
     experts(r) {
@@ -110,8 +126,9 @@ export function view(page) {
 
   async function layouts() {
     try {
-      const result = await askLayouts("layouts", { form: state.form, goal });
+      const form = state.form, result = await askLayouts("layouts", { form, goal });
       if (!result || part !== "layouts" || panel.hidden) return;
+      asked = form;
       showLayouts(result);
     } catch (error) { failed(places.layouts, error); }
   }
@@ -126,7 +143,7 @@ export function view(page) {
         caption: t("layouts"), rows: result.rows.map((/** @type {any} */ row) => ({ ...row, className: names.every((n) => String(page.latest().view.facts.layout[n] ?? state.get(n)) === row[n]) ? "here" : "" })),
         columns: [{ key: "layout", label: t("fleet.column.layout") }, { key: "bound", label: t("op.bound") }, ...["tpot", "ttft", "user", "total"].map((key) => ({ key, label: t(`figure.${key}`), num: true })), { key: "batch", label: named("short", "batch"), num: true }],
         cell: (row, key) => (key === "bound" ? bound(row.bound) : key === "layout" ? h("button", { type: "button", class: "link", title: t("apply"), "aria-label": `${t("apply")}: ${names.map((n) => `${named("short", n)} ${row[n]}`).join(", ")}`,
-          onclick: () => attempt({ devices: result.devices, ...Object.fromEntries(names.map((n) => [n, row[n]])) }, () => written(row)) }, written(row)) : row[key]) }));
+          onclick: () => attempt({ devices: result.devices, ...Object.fromEntries(names.map((n) => [n, row[n]])) }, () => written(row)) }, written(row)) : worked(key === "batch" ? "" : key, row[key], { form: { ...asked, devices: result.devices, ...Object.fromEntries(names.map((n) => [n, row[n]])) }, basis: "expected" })) }));
   }
 
   const queueSoon = debounce(async () => {
@@ -155,8 +172,9 @@ export function view(page) {
       points: keys.flatMap((k, i) => rows.map((r) => ({ x: r.x, y: r[k], color: colors[i], size: r.here ? 10 : 5, title: `${r.label} ${t("queue.unit")}`, tip: `${t(`queue.${k}`)} ${r.text[k]}` }))),
       labels: apart(keys.map((k, i) => ({ x: last.x, y: last[k], text: t(`queue.${k}.short`), color: colors[i], dx: 8 })), range),
     });
-    fill(places.queue, h("details", { class: "table-behind" }, h("summary", {}, t("chart.table")), table({ caption: t("serving.arrivals"), rows: rows.map((r) => ({ label: r.label, ...r.text, className: r.here ? "here" : "" })),
-      columns: [{ key: "label", label: t("queue.x"), num: true }, { key: "utilisation", label: t("queue.busy"), num: true }, { key: "batch", label: t("queue.batch"), num: true }, ...keys.map((key) => ({ key, label: t(`queue.${key}`), num: true }))] })));
+    fill(places.queue, h("details", { class: "table-behind" }, h("summary", {}, t("chart.table")), table({ caption: t("serving.arrivals"), rows: rows.map((r) => ({ x: r.x, label: r.label, ...r.text, className: r.here ? "here" : "" })),
+      columns: [{ key: "label", label: t("queue.x"), num: true }, { key: "utilisation", label: t("queue.busy"), num: true }, { key: "batch", label: t("queue.batch"), num: true }, ...keys.map((key) => ({ key, label: t(`queue.${key}`), num: true }))],
+      cell: (row, key) => (key === "label" ? row.label : worked(`arrivals.${key}`, row[key], { form: { ...state.form, rate: String(row.x), prefill_hardware: "" }, than: state.form, basis: "expected" })) })));
   }
 
   /** @param {any} e */
@@ -188,6 +206,7 @@ export function view(page) {
       if (!result || panel.hidden || form !== state.form || result.part !== part) return;
       panel.classList.remove("busy");
       for (const note of panel.querySelectorAll(".wait")) note.remove();
+      asked = form;
       DRAW[part](held[part] = result);
     } catch (error) {
       panel.classList.remove("busy");
