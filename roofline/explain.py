@@ -228,7 +228,7 @@ def _group(r: Resolved, name: str, group: str) -> list:
     w = Working(r, name)
     rows = [(i, op, max(roof.op_parts(op, w.roofs, r.layout.tp, w.stages))) for i, op in enumerate(w.ops) if op.group == group]
     if not rows:
-        raise InputError("operator group", group, f"is not in this pass; it has {', '.join(dict.fromkeys(op.group for op in w.ops))}")
+        raise InputError("operator", group, f"is not in this pass; it has {', '.join(dict.fromkeys(op.group for op in w.ops))}")
     return [*(step("group.operator", {"result": f"op.{name}.{i}"}, name=op.name, result=s_(took)) for i, op, took in rows if took), step("group.sum", group=group, result=s_(sum(took for _, _, took in rows)))]
 
 

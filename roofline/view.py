@@ -218,17 +218,22 @@ def operators(report: dict, name: str) -> list:
 
 
 def time_groups(report: dict, name: str) -> dict | None:
-    """Where the time of a phase goes, by operator group, largest first."""
+    """Where the time of a phase goes, by operator group, largest first; what an expected pass takes besides its operators is a row of its own."""
     phase = report[name]
     if not phase:
         return None
+    total = phase["expected_s"] or phase["limit_s"]
     totals = {}
+    # Of one stage the operators' times and the overhead add up to the pass; limits overlap and stages take turns, so there each has its share of the whole.
+    busy = sum(op["expected_s"] for op in phase["operators"]) if phase["expected_s"] and report["layout"]["pp"] == 1 else 0.0
+    ours = min(1.0, busy / total) if busy else 1.0
     for op in phase["operators"]:
         row = totals.setdefault(op["group"], {"share": 0.0, "time": 0.0, "bounds": {}})
-        row["share"] += op["share"] or 0.0
+        row["share"] += (op["share"] or 0.0) * ours
         bound = told_of_operator(op)
         row["bounds"][bound] = row["bounds"].get(bound, 0.0) + (op["share"] or 0.0)
-    total = phase["expected_s"] or phase["limit_s"]
+    if ours < 0.9995:
+        totals["overhead"] = {"share": 1.0 - ours, "bounds": {"": 1.0}}
     rows = [{"group": g, "share": percent(v["share"]), "width": round(v["share"], 5), "bound": max(v["bounds"], key=v["bounds"].get),
              "time": seconds(total * v["share"]) if total else "–"} for g, v in totals.items() if v["share"] > 0]
     rows.sort(key=lambda r: -r["width"])

@@ -181,3 +181,9 @@ def test_glossary_terms_are_whole_in_both_languages():
         for language in ("en", "zh"):
             name, gloss = term[language]
             assert name and gloss.endswith((".", "。")) and len(gloss) < 140
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_every_knob_has_a_name(language):
+    words = {key for name in (language, f"views-{language}") for key in json.loads((SITE / "i18n" / f"{name}.json").read_text("utf-8"))}
+    assert not {f"field.{lesson['knob']['field']}" for lesson in LESSONS} - words

@@ -14,6 +14,10 @@ addEventListener("click", function (event) {
   document.getElementById("question").focus();
 });
 
+document.addEventListener("click", function (event) {
+  if (event.target.id === "again") { event.preventDefault(); location.reload(); } // with the question in the address
+});
+
 // Who stirs wants the live chart (main.mjs), and may do so before its script is here.
 ["pointermove", "pointerdown", "keydown", "wheel", "touchstart"].forEach(function (sign) {
   addEventListener(sign, function () { document.documentElement.dataset.stirred = "yes"; }, { once: true, passive: true });
@@ -25,6 +29,15 @@ document.addEventListener("DOMContentLoaded", function () {
   function go() {
     var late = document.getElementById("late");
     if (!late) return;
+    // A module that is missing (a page left open over a release, a blocker) stops them all, and nothing else would say so.
+    late.content.querySelector("script").addEventListener("error", function () {
+      if (/[#&]lang=zh/.test(location.hash)) { // not in the HTML, whose first paint would wait for a font that has it
+        document.getElementById("broken").firstChild.data = "页面的一部分没有载入，因此无法提问；显示的是第一个示例。";
+        document.getElementById("again").textContent = "重新加载";
+      }
+      document.documentElement.classList.remove("js");
+      document.documentElement.dataset.late = "failed";
+    });
     document.head.append(late.content);
     late.remove();
   }

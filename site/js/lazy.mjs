@@ -20,13 +20,13 @@ export function data(path) {
 }
 
 let wanted = false;
-/** The words of what has been loaded on demand, in another language. @param {any} build */
-export const wordsAgain = (build) => (wanted ? viewWords(build) : null);
+/** The words of what has been loaded on demand, in another language. @param {any} build @param {string} chosen out of a link, so it may be anything */
+export const wordsAgain = (build, chosen) => (wanted ? viewWords(build, chosen === "zh" ? chosen : "en") : null);
 
 /** The words of what is loaded on demand. @param {any} build */
-export async function viewWords(build) {
+export async function viewWords(build, chosen = language) {
   wanted = true;
-  for (const name of new Set(["en", language])) addWords(name, await data(`${build.app}i18n/views-${name}.json`));
+  for (const name of new Set(["en", chosen])) addWords(name, await data(`${build.app}i18n/views-${name}.json`));
 }
 
 /** @param {any} build */

@@ -159,7 +159,7 @@ state.addEventListener("change", () => {
 
 /** @param {string} name @param {boolean} [keep] */
 async function setLanguage(name, keep = true) {
-  try { await useLanguage(name, build.app); await wordsAgain(build); } catch (error) { return toast(() => phrases(/** @type {Error} */ (error).message)); }
+  try { await wordsAgain(build, name); await useLanguage(name, build.app); /* in this order, so that all of the page changes at once */ } catch (error) { return toast(() => phrases(/** @type {Error} */ (error).message)); }
   $("language").value = language;
   if (keep) { state.page.lang = language === "en" ? /** @type {any} */ (undefined) : language; state.writeAddress(); }
   question.draw();

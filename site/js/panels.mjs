@@ -50,9 +50,9 @@ export function timeTab(latest) {
     const time = latest().view.time[name];
     if (!time) return null;
     return h("section", { class: "bars" }, h("h3", {}, ...rich(`time.${name}`, { total: h("span", { class: "num" }, time.total) }), " ", h("small", {}, t(`time.${time.basis}`))),
-      h("div", { class: "stack", "aria-hidden": "true" }, time.groups.map((/** @type {any} */ g) => h("i", { class: g.bound, style: { width: `${100 * g.width}%` }, title: `${named("group", g.group)} ${g.share}` }, g.width > 0.07 ? named("group", g.group) : ""))),
+      h("div", { class: "stack", "aria-hidden": "true" }, time.groups.map((/** @type {any} */ g) => h("i", { class: g.bound || "part-overhead", style: { width: `${100 * g.width}%` }, title: `${named("group", g.group)} ${g.share}` }, g.width > 0.07 ? named("group", g.group) : ""))),
       table({ caption: t(`phase.${name}`), rows: time.groups, columns: [{ key: "group", label: t("op.group") }, { key: "bound", label: t("op.bound") }, { key: "time", label: t("op.time"), num: true }, { key: "share", label: t("op.share"), num: true }],
-        cell: (row, key) => (key === "group" ? named("group", row.group) : key === "bound" ? bound(row.bound) : key === "time" ? number(name === "prefill" ? "ttft" : "tpot", row.time, t("figure.open")) : row[key]) }),
+        cell: (row, key) => (key === "group" ? named("group", row.group) : key === "bound" ? (row.bound ? bound(row.bound) : "–") : key === "time" ? number(name === "prefill" ? "ttft" : "tpot", row.time, t("figure.open")) : row[key]) }),
       time.parts.length ? h("p", { class: "hint parts" }, t("time.parts"), " ", time.parts.flatMap((/** @type {any} */ p) => [bound(p.key), " ", h("span", { class: "num" }, p.time), " "])) : null);
   }));
   return { id: "time", open: draw };

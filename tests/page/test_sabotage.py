@@ -180,6 +180,21 @@ def test_a_page_of_an_old_build_whose_files_are_gone(fresh, tmp_path):
     running.shutdown()
 
 
+@pytest.mark.console_errors_expected
+@pytest.mark.parametrize("missing", ["js/charts.mjs", "js/main.mjs", "**"])
+def test_a_missing_script_is_said_and_a_reload_is_whole(fresh, site, missing):
+    page = fresh()
+    page.route(f"**/app-*/{missing}", lambda route: route.fulfill(status=404, body="gone"))
+    page.goto(f"{site}#p=one")
+    page.wait_for_selector("#broken", state="visible", timeout=20_000)
+    assert "did not arrive" in page.inner_text("#broken")
+    page.unroute(f"**/app-*/{missing}")
+    page.click("#again")
+    page.wait_for_selector("html[data-ready]", state="attached", timeout=90_000)
+    assert page.is_hidden("#broken")
+    until(page, "document.querySelector('[data-preset=one]').getAttribute('aria-pressed') === 'true'") if missing != "**" else None  # the link without its script drops what follows the #
+
+
 def test_the_page_and_its_python_must_be_of_one_build(page):
     answer = page.evaluate("""() => new Promise((done) => {
       const { worker } = roofline.engine, before = worker.onmessage;
