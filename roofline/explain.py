@@ -365,10 +365,10 @@ def _ridge(report: dict, _r) -> list:
                  result=format_number(h["ridge_flops_per_byte"]))]
 
 
-def _bytes(report: dict, _r) -> list:
-    """What a decode step reads and writes."""
-    moved = report["decode"]["bytes"]
-    return [step("bytes", weights=b_(moved["weights"]), read=b_(moved["kv_read"]), written=b_(moved["kv_write"]), context=whole(report["decode"]["context"]),
+def _bytes(report: dict, r: Resolved) -> list:
+    """What a decode step reads and writes, each thing once; and before that what a chip moves, where it is no even share of it."""
+    moved, near = report["decode"]["bytes"], Working(r, "decode").memory() if report["decode"]["limit_s"] is not None else None
+    return [*([near] if near and near["key"] == "time.memory.uneven" else []), step("bytes", weights=b_(moved["weights"]), read=b_(moved["kv_read"]), written=b_(moved["kv_write"]), context=whole(report["decode"]["context"]),
                  result=b_(moved["weights"] + moved["kv_read"] + moved["kv_write"]))]
 
 

@@ -133,14 +133,14 @@ class Working:
     def limit(self) -> list:
         """The time of each roof, and the longest."""
         steps = [step("rounds", rounds=str(self.rounds))] if self.rounds > 1 else []
-        return [*steps, self._memory(), *self.compute(), *self._links(), *self._host(), step(f"limit.{self.name}", bound=self.bound, result=s_(self.limit_s))]
+        return [*steps, self.memory(), *self.compute(), *self._links(), *self._host(), step(f"limit.{self.name}", bound=self.bound, result=s_(self.limit_s))]
 
     @property
     def bound(self) -> str:
         """The roof that takes longest, the host link by its own name."""
         return max(("memory", "compute", "network", "host"), key=lambda k: self.parts[k])
 
-    def _memory(self) -> dict:
+    def memory(self) -> dict:
         """What the busiest chip reads and writes; in equal shares where that is what the chips have."""
         tp, bandwidth = self.r.layout.tp, self.roofs.bandwidth
         weights, cache = (sum(op.weight_bytes for op in self.ops), sum(op.kv_read_bytes + op.kv_write_bytes for op in self.ops))

@@ -182,7 +182,8 @@ export class Question {
     for (const input of [...this.inputs.values()].map((entry) => entry.input).concat(...document.querySelectorAll("#sentence [aria-invalid]"))) input.removeAttribute("aria-invalid");
     this.problem = error;
     if (!error) return true;
-    const name = ALIASES[error.field ?? ""] ?? error.field ?? "", place = $(`e-${name}`), entry = this.inputs.get(name);
+    const said = ALIASES[error.field ?? ""] ?? error.field ?? "", typed = ["tp", "pp", "dp"].includes(said) && !this.state.get(said) && this.state.get("devices");
+    const name = typed ? "devices" : said, place = $(`e-${name}`), entry = this.inputs.get(name);
     if (!place || !entry) return false;
     for (const input of [entry.input, $(`s-${name}`)]) input?.setAttribute("aria-invalid", "true");
     $(`s-${name}`)?.setAttribute("aria-describedby", `e-${name}`);

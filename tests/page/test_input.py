@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import server
-from steps import BOOT_MS, DIST, booted, sentence, settled, until
+from steps import BOOT_MS, DIST, booted, edit, sentence, settled, until
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from test_gguf import LLAMA, header
@@ -329,3 +329,12 @@ def test_a_file_of_weights_is_named_for_what_it_is(page):
     page.set_input_files("#paste-file", {"name": "model.safetensors", "mimeType": "", "buffer": (80).to_bytes(8, "little") + b'{"a":{}}'})
     until(page, "document.getElementById('paste-error').textContent.includes('binary')")
     page.keyboard.press("Escape")
+
+
+def test_a_number_of_chips_that_no_layout_has_is_refused_where_it_was_typed(page):
+    edit(page, "#f-devices", "3")  # of 64 attention heads
+    assert page.get_attribute("#f-devices", "aria-invalid") == "true" and "does not divide" in page.inner_text("#e-devices")
+    assert page.get_attribute("#f-tp", "aria-invalid") is None
+    edit(page, "#f-devices", "")
+    edit(page, "#f-tp", "3")
+    assert page.get_attribute("#f-tp", "aria-invalid") == "true" and page.get_attribute("#f-devices", "aria-invalid") is None
