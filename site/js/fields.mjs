@@ -176,6 +176,13 @@ export class Question {
     fill($("hardware-facts"), ...rich("facts.hardware", { format: facts.formats.compute_roof, peak: open("ridge", facts.formats.peak), bandwidth: open("ridge", c.bandwidth), memory: open("memory", c.memory) }));
   }
 
+  /** Take away what "auto" became for another question. */
+  forget() {
+    for (const axis of ["tp", "pp", "ep", "dp"]) this.inputs.get(axis).input.placeholder = t("auto");
+    for (const name of ["weights", "activations", "kv"]) this.inputs.get(name).input.options[0].textContent = t("auto");
+    for (const id of ["model-facts", "hardware-facts"]) fill($(id));
+  }
+
   /** Say at the field what is wrong with it; null takes all errors away. @param {{field: string | null, message: string} | null} error */
   complain(error) {
     for (const place of document.querySelectorAll("#question .error")) { /** @type {HTMLElement} */ (place).hidden = true; place.textContent = ""; }

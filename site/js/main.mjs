@@ -26,7 +26,7 @@ import { Tabs } from "./tabs.mjs";
 import { repaint, switchTheme } from "./theme.mjs";
 
 const data = (/** @type {string} */ name) => JSON.parse($(`data-${name}`).textContent);
-const build = data("build"), catalogue = data("catalogue"), first = data("default");
+const build = data("build"), catalogue = data("catalogue"), first = data("default"), root = document.documentElement.classList;
 useEnglish(data("words"));
 
 let result = first, lever = first.lever, touched = false, notices = /** @type {any[]} */ ([]), tabs = /** @type {Tabs | null} */ (null), rest = 0, rested = 0;
@@ -62,11 +62,11 @@ function showRest() {
   rested = performance.now();
   if (result.view.ways.length) lever = null;
   if (result.view.ways.length || (!lever && $("lever").childElementCount)) sayLever();
-  showTrouble();
   showNotices(result.view.warnings);
   showFinding(result.view);
   if ($("chart-table").childElementCount || $("chart-table").closest("details").open) showChartTable(result.view);
   question.showResolved(result.view);
+  showTrouble();
   tabs?.update();
   address.keep();
   $("whole").href = `#${joinFragment(state.fragment, { ...state.page, embed: /** @type {any} */ (undefined) })}`;
@@ -76,13 +76,13 @@ const address = new Address(state, {
   own: async (keys) => {
     if (keys.lang && keys.lang !== language) await setLanguage(keys.lang, false);
     if (keys.view) tabs?.select(keys.view, false);
-    document.documentElement.classList.toggle("embed", "embed" in keys);
+    root.toggle("embed", "embed" in keys);
   },
   waiting: () => { if (!engine.ready) stale(() => t("link.opening")); },
   open: async (fragment) => { await ready; return engine.ask("from_link", { fragment, as_written: true }); },
   opened: (said) => { notices = [...new Set(said)]; showTrouble(); },
   failed: (why) => {
-    notices = [() => t(document.documentElement.classList.contains("embed") ? "link.bad" : "link.bad.first", { why: phrases(why) })];
+    notices = [() => t(root.contains("embed") ? "link.bad" : "link.bad.first", { why: phrases(why) })];
     if (outcome.form === state.form) stale(outcome.why);
     else if (engine.ready) ask();
     show();
@@ -108,13 +108,13 @@ const nameLever = debounce(async () => {
 /** Ask Python the form's question; the newest one wins. */
 async function ask() {
   const form = state.form;
-  document.documentElement.classList.add("asking");
+  root.add("asking");
   try {
     result = await engine.newest("evaluate", { form });
     answered = form;
     outcome = { form, why: null };
     question.complain(null);
-    if (document.documentElement.classList.contains("stale")) stale(null);
+    if (root.contains("stale")) stale(null);
     show();
     address.answered(form, result.fragment);
     announce();
@@ -128,22 +128,22 @@ async function ask() {
     stale(problem.message);
     document.documentElement.dataset.answered = String(Number(document.documentElement.dataset.answered ?? 0) + 1);
   }
-  if (form === state.form) document.documentElement.classList.remove("asking");
+  if (form === state.form) root.remove("asking");
 }
 
 /** Keep the last good answer, dimmed and said to be that; null: the answer is the question's. @param {string | (() => string) | null} why */
 function stale(why) {
-  const root = document.documentElement.classList;
   trouble = why;
   // A link that is refused has no numbers, least of all those of the first example; where it is embedded, they are not its either while it opens.
   root.toggle("unanswered", result === first && (root.contains("embed") ? why !== null || notices.length > 0 : outcome.why !== null));
-  root.toggle("stale", why !== null);
-  if (why !== null) showTrouble();
+  if (root.toggle("stale", why !== null)) showTrouble();
 }
 
 /** What is to be said of the question: of its link, and why what is on show is not its answer. */
 function showTrouble() {
-  showSaid(trouble === null || document.documentElement.classList.contains("unanswered") ? notices : [t("stale"), ...notices], trouble);
+  const other = root.contains("unanswered");
+  if (other) { question.forget(); sentence.forget(); }
+  showSaid(trouble === null || other ? notices : [t("stale"), ...notices], trouble);
 }
 
 state.addEventListener("change", () => {
@@ -192,7 +192,7 @@ function start() {
     document.documentElement.dataset.ready = detail.mode;
     Object.assign($("engine-state").dataset, { ms: String(detail.ms.ready), at: String(Math.round(performance.now())) }); // by the worker's clock, and since the visit began
     if (engine.deaths > 1) { // asked once more, it would die once more
-      document.documentElement.classList.remove("asking");
+      root.remove("asking");
       stale(() => t("engine.dies"));
     } else if (touched) ask();
     else if (tabs?.current !== "operators") tabs?.update(); // the first tab stands since the beginning; others may have waited for Python

@@ -54,6 +54,9 @@ export class Sentence {
     this.weightsText.textContent = this.shownWeights(this.weights.selectedOptions[0]?.textContent ?? "");
   }
 
+  /** What was answered is not of this question. */
+  forget() { this.autoWeights = undefined; this.show(); }
+
   /** @param {string} label */
   shownWeights(label) { return this.state.get("weights") ? label.split(" · ")[0] : this.autoWeights ?? t("auto"); }
 

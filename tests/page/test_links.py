@@ -164,6 +164,7 @@ def test_a_refused_link_shows_why_and_no_other_questions_numbers(fresh, site, fr
     until(page, "(why) => document.getElementById('said').innerText.includes(why)", why)
     assert page.is_visible("#said") and page.evaluate(NUMBERS) == []
     assert "last good answer" not in page.inner_text("#said")
+    assert "in FP8 on" not in sentence(page) and page.inner_text("#hardware-facts") == page.inner_text("#model-facts") == ""  # nor what "auto" became for another
     if not embed:
         edit(page, "#f-devices", "4")
         edit(page, "#f-batch", "4")
