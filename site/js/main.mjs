@@ -23,7 +23,7 @@ import { State, alike, joinFragment } from "./state.mjs";
 import { compareTab, sweepTab } from "./studies.mjs";
 import { keepStill } from "./still.mjs";
 import { Tabs } from "./tabs.mjs";
-import { repaint, switchTheme } from "./theme.mjs";
+import { forPaper, repaint, switchTheme } from "./theme.mjs";
 
 const data = (/** @type {string} */ name) => JSON.parse($(`data-${name}`).textContent);
 const build = data("build"), catalogue = data("catalogue"), first = data("default"), root = document.documentElement.classList;
@@ -223,7 +223,7 @@ function start() {
   });
   listenForConfigs(page);
   explainOnClick(page);
-  addEventListener("beforeprint", () => { $("printed").textContent = location.href; });
+  addEventListener("beforeprint", () => forPaper($("roofline")));
   showGlosses(build);
   address.read(true);
   for (const sign of ["pointermove", "pointerdown", "keydown", "wheel", "touchstart"]) addEventListener(sign, wantChart, { once: true, passive: true });

@@ -83,6 +83,11 @@ def test_the_chart_says_what_it_shows(page):
 
 
 def test_print_shows_the_answer(page):
+    wide = page.evaluate("document.getElementById('roofline').clientWidth")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    fit = float(page.evaluate("document.documentElement.style.getPropertyValue('--paper-fit')"))
+    assert 500 < fit * wide <= 680.5  # an A4 sheet has 717 pixels between the browsers' margins; the chart is not drawn anew for it
+    assert page.text_content("#printed") == page.url
     page.emulate_media(media="print")
     assert page.is_visible("#sentence") and not page.is_visible("#share")
     page.emulate_media(media="screen")
