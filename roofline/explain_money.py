@@ -63,8 +63,7 @@ def input_price(a: Asked) -> list:
     report, s = a.report, a.r.scenario
     result, pools = dollars(a.of(report["cost"], "usd_per_million_input_tokens")), report["serving"]["disaggregated"]
     if pools:
-        each = chip_hour(report) if pools["prefill_hardware"] == a.r.chip.id else cost.hourly_price(s.replace(usd_per_hour=None, purchase_usd=None), load(pools["prefill_hardware"]))[0]
-        return [step("price.input.pool", price=n_(each), chips=str(pools["prefill_devices"]), fresh=whole(s.prompt - s.cached), share=s_(_pool_share(a)), result=result)]
+        return [step("price.input.pool", price=n_(_pool_price(a)), chips=str(pools["prefill_devices"]), fresh=whole(s.prompt - s.cached), share=s_(_pool_share(a)), result=result)]
     return [step("price.input", price=n_(chip_hour(report)), chips=str(a.r.layout.devices // a.r.layout.dp), prefill=s_(_prefill_s(a)), batch=whole(s.batch), fresh=whole(s.prompt - s.cached), result=result)]
 
 
@@ -132,6 +131,7 @@ def fleet_hour(a: Asked):
 
 
 def _pool_price(a: Asked):
+    """What an hour of a chip of the prefill pool costs [USD/h]; None if nobody says."""
     pools, s = a.report["serving"]["disaggregated"], a.r.scenario
     return chip_hour(a.report) if pools["prefill_hardware"] == a.r.chip.id else cost.hourly_price(s.replace(usd_per_hour=None, purchase_usd=None), load(pools["prefill_hardware"]))[0]
 

@@ -11,7 +11,7 @@ const WEIGHT = /** @type {Record<string, [number, number]>} */ ({
 /** @param {import("./engine.mjs").Engine} engine */
 export function showBoot(engine) {
   const box = $("boot"), bar = $("boot-bar"), text = $("boot-text");
-  let words = 0, said = () => "";
+  let words = 0, said = () => "", failed = /** @type {any} */ (null);
   const tell = () => { text.textContent = said(); };
   document.addEventListener("language", tell);
   const talk = () => { clearTimeout(words); words = window.setTimeout(() => box.classList.add("slow"), 1500); };
@@ -41,9 +41,10 @@ export function showBoot(engine) {
   engine.addEventListener("failed", (/** @type {any} */ { detail }) => {
     clearTimeout(words);
     box.hidden = true;
-    showFailure(engine, detail);
-    document.addEventListener("language", () => { if (!$("failure").hidden) showFailure(engine, detail); });
+    failed = detail;
+    showFailure(engine, failed);
   });
+  document.addEventListener("language", () => { if (!$("failure").hidden) showFailure(engine, failed); });
 }
 
 /** Say what went wrong, what still holds, and what can be done. @param {any} engine @param {any} detail */

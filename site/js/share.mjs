@@ -50,7 +50,7 @@ export async function openShare(page) {
       h("div", { class: "row labelled", role: "group", "aria-labelledby": "share-copy" }, h("span", { id: "share-copy" }, t("copy")), button(`${t("copy")} JSON`, () => copy(files.json)), button(`${t("copy")} CSV`, () => copy(files.csv))),
       h("p", { class: "hint" }, t("share.again")));
   } catch (error) {
-    sheet(t("share.title"), h("p", { class: "error" }, say(/** @type {Error} */ (error).message))); // no link of another question in its place
+    sheet(() => openShare(page), t("share.title"), h("p", { class: "error" }, say(/** @type {Error} */ (error).message))); // no link of another question in its place
   }
 }
 

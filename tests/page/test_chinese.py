@@ -41,13 +41,7 @@ def test_no_english_sentence_is_left(fresh, site):
         for view in page.eval_on_selector_all("#tabs [role=tab]", "tabs => tabs.map((tab) => tab.id.slice(4))"):
             if i and view in ("explore", "measured", "learn", "sweep", "compare"):
                 continue
-            page.click(f"#tab-{view}")
-            if view in ("serving", "levers", "explore", "measured", "learn"):
-                page.wait_for_selector(f"#panel-{view}[data-view=ready]")
-            parts = page.locator(f"#panel-{view} .segmented").first.locator("button")
-            for part in range(max(1, parts.count())):
-                if parts.count():
-                    parts.nth(part).click()
+            for part in opened(page, view):
                 look(f"{form} {view} {part}")
         for key in ("user", "cost", "memory", "ridge"):
             page.evaluate("key => document.querySelector(`[data-figure=${key}], [data-explain=${key}]`)?.click()", key)

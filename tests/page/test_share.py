@@ -15,6 +15,14 @@ def shared(page):
     page.wait_for_selector("#share-cli")
 
 
+def test_a_refused_question_has_no_link_of_another(page):
+    edit(page, "#f-batch", "zzz")
+    page.click("#share")
+    page.wait_for_selector("#sheet .error")
+    assert "zzz" in page.inner_text("#sheet .error") and page.locator("#share-link").count() == 0
+    assert page.inner_text("#sheet-title") == "Share"
+
+
 def test_links_are_short_for_examples_and_readable_for_the_rest(page):
     shared(page)
     assert page.input_value("#share-link").endswith("#p=serve")
